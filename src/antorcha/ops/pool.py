@@ -108,9 +108,7 @@ def _max_rule(
     padding: Sizes, dilation: Sizes, ceil: bool,
 ) -> Tensor:  # fmt: skip
     shape = tuple(input_layout.shape)
-    return T.max_windows_backward(
-        g[0], out1, shape, kind, kernel, stride, padding, dilation, ceil
-    )
+    return T.max_windows_backward(g[0], out1, shape, kind, kernel, stride, padding, dilation, ceil)
 
 
 def _max_record(name: str, node: str) -> Op:

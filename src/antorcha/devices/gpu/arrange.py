@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.devices.emit import WORDS
 from antorcha.devices.gpu.frame import (
     THREADS,
     GridPlan,
@@ -24,7 +25,6 @@ from antorcha.devices.gpu.frame import (
     position,
     position_columns,
 )
-from antorcha.devices.emit import WORDS
 from antorcha.lang.kernels import Arrange
 from antorcha.lang.native import i64, inline, native, ptr, static, void
 from antorcha.lang.native.grid import barrier, block, device_pointer, shared, thread
@@ -105,9 +105,7 @@ def transpose_grid(words: ptr[i64], *, P) -> void:
     for r in static(range(0, TILE, rows)):
         a, b = low[0] + (row + r), low[1] + lane
         if a < size[0] and b < size[1]:
-            tile[(row + r) * (TILE + 1) + lane] = x[
-                start + at[1] + a * in_step[0] + b * in_step[1]
-            ]
+            tile[(row + r) * (TILE + 1) + lane] = x[start + at[1] + a * in_step[0] + b * in_step[1]]
     barrier()
     for r in static(range(0, TILE, rows)):
         a, b = low[0] + lane, low[1] + (row + r)
@@ -148,9 +146,7 @@ def _moved(
     itemsize = out.itemsize
     if itemsize == 16:
         shape, start, itemsize = [*shape, 2], 2 * start, 8
-        columns = [
-            [*[2 * s for s in c], 1] if k < 2 else [*c, 0] for k, c in enumerate(columns)
-        ]
+        columns = [[*[2 * s for s in c], 1] if k < 2 else [*c, 0] for k, c in enumerate(columns)]
     sizes, columns = nested(shape, columns)
     numel = math.prod(sizes)
     template = ArrangeGrid(

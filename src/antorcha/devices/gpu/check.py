@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.loops import collapse
 from antorcha.core.structs import struct
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.frame import (
@@ -24,7 +25,6 @@ from antorcha.devices.gpu.frame import (
     offsets_of,
     operand_place,
 )
-from antorcha.core.loops import collapse
 from antorcha.lang.kernels import Check
 from antorcha.lang.native import atomic_max, i64, inline, native, ptr, static, void
 from antorcha.lang.native.grid import barrier, block, device_pointer, thread
@@ -88,9 +88,8 @@ def check_grid(words: ptr[i64], *, P) -> void:
         find_wrong(P, words, x, status)
     if P.stage == "alone":
         barrier()
-    if P.stage != "find":
-        if thread() == 0:
-            report_wrong(P, words, x, status)
+    if P.stage != "find" and thread() == 0:
+        report_wrong(P, words, x, status)
 
 
 @struct
@@ -135,6 +134,4 @@ def plan_check(what: Check, outs: Sequence[Layout], ins: Sequence[Any]) -> GridP
         steps: tuple[GridStep, ...] = (step("alone", blocks),)
     else:
         steps = (step("find", blocks), step("report", (1,)))
-    return GridPlan(
-        steps, (8,), 0, WrongElement(what.refuse, right, x.dtype.name == "uint64")
-    )
+    return GridPlan(steps, (8,), 0, WrongElement(what.refuse, right, x.dtype.name == "uint64"))

@@ -45,7 +45,8 @@ arrange = lazy("antorcha.devices.gpu.arrange")
 
 class PointwiseGrid(GridTemplate):
     """What a pointwise kernel is compiled for: its body, how many dims the operands have, and how
-    each moves along the last: ``c`` in one piece, ``s`` one element repeated, ``g`` in steps.
+    each moves along the last: ``c`` in one piece, ``s`` one element repeated, ``g`` in steps; ``n``
+    is a number.
 
     A thread has ``each`` vectors of ``lanes`` elements.
     """
@@ -65,7 +66,8 @@ class PointwiseGrid(GridTemplate):
         self.scalars = [1 if part is None else 2 for part in self.parts]
         # the types of what is moved: a bool is a byte
         self.moved = [
-            part or (u8 if t is bool_ else t) for t, part in zip(self.types, self.parts, strict=True)
+            part or (u8 if t is bool_ else t)
+            for t, part in zip(self.types, self.parts, strict=True)
         ]
         self.wide = [
             lanes > 1 and kinds[k] == "c" and (k < self.nout or self.read[k])
@@ -73,8 +75,7 @@ class PointwiseGrid(GridTemplate):
         ]
         # elements of an access, and the bytes that its address is a multiple of
         self.access = [
-            min(lanes * n, WIDEST // t.size)
-            for t, n in zip(self.moved, self.scalars, strict=True)
+            min(lanes * n, WIDEST // t.size) for t, n in zip(self.moved, self.scalars, strict=True)
         ]
         self.aligned = [n * t.size for t, n in zip(self.moved, self.access, strict=True)]
 
@@ -96,13 +97,11 @@ def are_aligned(P, words):
 @inline
 def load_vector(P, k, place):
     """A vector of operand k by wide loads, as scalars; of complex numbers part after part."""
-    found = []
     n = static(P.access[k])
     parts = ptr[P.moved[k]](place)
-    for j in static(range(P.lanes * P.scalars[k] // n)):
-        whole = load_whole(parts + j * n, n)
-        found = found + [whole[e] for e in static(range(n))]
-    return found
+    count = static(P.lanes * P.scalars[k])
+    whole = [load_whole(parts + j * n, n) for j in static(range(count // n))]
+    return [whole[e // n][e % n] for e in static(range(count))]
 
 
 @inline
@@ -176,21 +175,28 @@ def lane_value(P, words, pieces, k, lane):
 
 
 @inline
+def compute_lane(P, words, pieces, lane):
+    """The scalars of each output in a lane."""
+    values = [lane_value(P, words, pieces, static(P.nout + k), lane) for k in static(range(P.nin))]
+    results = evaluate(P.body, values, 0)
+    return [
+        [P.moved[k](P.types[k](results[k]))] if P.parts[k] is None
+        else [P.parts[k](results[k][0]), P.parts[k](results[k][1])]
+        for k in static(range(P.nout))
+    ]  # fmt: skip
+
+
+@inline
 def compute_piece(P, words, pieces):
     """The scalars of a vector of each output."""
-    found = [[] for k in static(range(P.nout))]
-    for lane in static(range(P.lanes)):
-        values = [
-            lane_value(P, words, pieces, static(P.nout + k), lane) for k in static(range(P.nin))
+    every = [compute_lane(P, words, pieces, lane) for lane in static(range(P.lanes))]
+    return [
+        [
+            every[e // P.scalars[k]][k][e % P.scalars[k]]
+            for e in static(range(P.lanes * P.scalars[k]))
         ]
-        results = evaluate(P.body, values, 0)
-        for k in static(range(P.nout)):
-            if P.parts[k] is None:
-                parts = [P.moved[k](P.types[k](results[k]))]
-            else:
-                parts = [P.parts[k](results[k][0]), P.parts[k](results[k][1])]
-            found[k] = found[k] + parts
-    return found
+        for k in static(range(P.nout))
+    ]
 
 
 @inline
@@ -221,9 +227,7 @@ def pointwise_grid(words: ptr[i64], *, P) -> void:
         for u in static(range(P.each))
     ]  # fmt: skip
     whole = are_aligned(P, words) and left[0] >= P.lanes if P.lanes > 1 else False
-    pieces = [
-        load_piece(P, words, places, at[u], left[u], whole) for u in static(range(P.each))
-    ]
+    pieces = [load_piece(P, words, places, at[u], left[u], whole) for u in static(range(P.each))]
     found = [compute_piece(P, words, pieces[u]) for u in static(range(P.each))]
     for u in static(range(P.each)):
         store_piece(P, places, at[u], left[u], whole, found[u])

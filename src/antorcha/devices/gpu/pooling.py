@@ -7,7 +7,6 @@ windows. A gradient is the sum over an element's windows, in their order, so it 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,7 +29,6 @@ from antorcha.devices.gpu.frame import (
 )
 from antorcha.lang.kernels import Pooling
 from antorcha.lang.native import (
-    bool_,
     f32,
     i32,
     i64,
@@ -43,10 +41,10 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.grid import device_pointer
 from antorcha.lang.native.types import Ty
-from antorcha.lang.windows import Axis, Windows
+from antorcha.lang.windows import Windows
 from antorcha.runtime.memory.layout import Layout
 
-OWN_WORDS = 24  # of a step, before its dims: see `pooling_words`
+OWN_WORDS = 24  # of a step, before its dims
 
 
 class PoolingGrid(GridTemplate):
@@ -70,8 +68,9 @@ class PoolingGrid(GridTemplate):
         return f"{self.operands_key()}|{flags}"
 
 
-# The own words: the tables' address; the number of threads' elements, the divisor; for each axis a
-# stride (9: three kinds), the distance of a window's elements, the begins of three tables (9).
+# The own words: the tables' address; the number of elements of the result; the divisor; then groups
+# of three, one word for each axis: strides of three kinds, the steps between a window's elements,
+# where three tables begin.
 @inline
 def axis_words(P, words, group):
     """Words of a group, one for each axis."""
@@ -197,46 +196,42 @@ def plan_pooling(what: Pooling, outs: Sequence[Layout], ins: Sequence[Any]) -> G
     if not out.numel:
         return GridPlan(())
     backwards = "gradient" in what.kind
-    if backwards:
-        if what.kind == "average gradient" and any([a.step != 1 for a in windows.axes]):
-            raise Unsupported("averages of windows with gaps")
-        tables = [*_windows_of_elements(windows), [windows.sizes(a) for a in windows.axes]]
-    else:
-        tables = [
-            [a.starts for a in windows.axes], [a.counts for a in windows.axes],
-            [windows.sizes(a) for a in windows.axes],
-        ]  # fmt: skip
-    parts, begins, count = [], [], 0
-    for table in [t for kind in tables for t in kind]:
-        begins.append(count)
-        parts.append(np.asarray(table, np.int64))
-        count += len(table)
-    constant = np.concatenate(parts)
-    if constant.size and constant.max() >= 1 << 31:
-        raise Unsupported("windows of that size")
+    tables, begins = _tables(what.kind, windows)
     lead = out.ndim - what.dims
-    one = (1,) * (3 - what.dims)
-    shape = (*out.shape[:lead], *one, *out.shape[lead:])
+    shape = (*out.shape[:lead], *(1,) * (3 - what.dims), *out.shape[lead:])
     columns = [_in_three(o.strides, lead) for o in outs]
     columns += [[*i.strides[:lead], 0, 0, 0] for i in ins]
-    columns += position_columns(shape, range(lead, lead + 3))
-    sizes, columns = nested(shape, columns)
+    sizes, columns = nested(shape, [*columns, *position_columns(shape, range(lead, lead + 3))])
+    strides = [_in_three(i.strides, lead)[lead:] for i in ins]
     _, h, w = windows.axes
     numbers = [h.size * w.size, w.size, 1]
-    strides = [_in_three(i.strides, lead)[lead:] for i in ins]
-    if backwards:
-        groups = [strides[0], strides[-1], numbers]
-    else:
-        groups = [strides[0], numbers, [0, 0, 0]]
-    groups.append([a.step for a in windows.axes])
-    index = index_type((*outs, *ins), max(out.numel, ins[0].numel, windows.inside))
-    own = [n for group in groups for n in group] + begins
+    kinds = [strides[0], strides[-1], numbers] if backwards else [strides[0], numbers, [0] * 3]
+    own = [n for each in kinds for n in each] + [a.step for a in windows.axes] + begins
     words = (out.numel, windows.divisor or 1, *own, *dim_words(sizes, columns))
+    index = index_type((*outs, *ins), max(out.numel, windows.inside))
     template = PoolingGrid(what.kind, outs, ins, index, len(sizes), windows.divisor is None)
-    kernel = window_gradient_grid if backwards else window_grid
-    operands = tuple(range(len(outs) + len(ins) + 1))
-    step = GridStep(kernel, {"P": template}, blocks_for(out.numel), THREADS, operands, words)
-    return GridPlan((step,), constants=(constant.astype(np.int32),))
+    step = GridStep(
+        window_gradient_grid if backwards else window_grid, {"P": template},
+        blocks_for(out.numel), THREADS, tuple(range(len(outs) + len(ins) + 1)), words,
+    )  # fmt: skip
+    return GridPlan((step,), constants=(tables,))
+
+
+def _tables(kind: str, windows: Windows) -> tuple[Any, list[int]]:
+    """The tables of a kernel: first places, counts and sizes along each axis; where each begins."""
+    axes = windows.axes
+    if "gradient" not in kind:
+        found = [[a.starts for a in axes], [a.counts for a in axes]]
+    elif kind == "average gradient" and any([a.step != 1 for a in axes]):
+        raise Unsupported("averages of windows with gaps")
+    else:
+        found = _windows_of_elements(windows)
+    every = [np.asarray(t, np.int64) for t in (*found[0], *found[1], *map(windows.sizes, axes))]
+    tables = np.concatenate(every)
+    if tables.size and tables.max() >= 1 << 31:
+        raise Unsupported("windows of that size")
+    ends = np.cumsum([len(t) for t in every]).tolist()
+    return tables.astype(np.int32), [0, *ends[:-1]]
 
 
 def _in_three(strides: Sequence[int], lead: int) -> list[int]:

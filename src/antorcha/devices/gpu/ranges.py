@@ -46,9 +46,8 @@ def number_at(P, words, n, k):
     else:
         start, step, end = [words[P.head + 2 + w] for w in static(range(3))]
     value = start + P.wide(k) * step
-    if P.with_end:
-        if k >= n // 2:
-            value = end - P.wide(n - 1 - k) * step
+    if P.with_end and k >= n // 2:
+        value = end - P.wide(n - 1 - k) * step
     return value
 
 

@@ -111,7 +111,8 @@ def plan_resample(what: Resample, outs: Sequence[Layout], ins: Sequence[Any]) ->
     weight, tables = None, [what.places.astype(np.int32)]
     if what.weights is not None:
         weight = TYPES.get(what.weights.dtype.name)
-        if weight is None or "c" in (x.dtype.kind, out.dtype.kind) and x.dtype is not out.dtype:
+        mixed = x.dtype is not out.dtype and "c" in (x.dtype.kind, out.dtype.kind)
+        if weight is None or mixed:
             raise Unsupported(f"weights of {what.weights.dtype} on {x.dtype}")
         tables.append(what.weights)
     read = list(x.strides)
@@ -124,7 +125,5 @@ def plan_resample(what: Resample, outs: Sequence[Layout], ins: Sequence[Any]) ->
     template = ResampleGrid(outs, ins, index, len(sizes), taps, weight, full)
     words = (out.numel, m, taps, x.strides[what.dim], *dim_words(sizes, columns))
     operands = (0, 1, 2, 3 if weight is not None else 2)
-    step = GridStep(
-        resample_grid, {"P": template}, blocks_for(out.numel), THREADS, operands, words
-    )
+    step = GridStep(resample_grid, {"P": template}, blocks_for(out.numel), THREADS, operands, words)
     return GridPlan((step,), constants=tuple(tables))

@@ -85,6 +85,15 @@ def test_what_holds_for_all_sizes_is_not_asked() -> None:
     trace.close()
 
 
+def test_no_product_of_bounds_below_0_is_a_bound() -> None:
+    trace = Trace([5, 7])
+    n, m = trace.symbols
+    tiles = -(-n // 4) * -(-m // 4)
+    assert tiles < 1 << 31
+    assert not tiles > 1 << 31
+    trace.close()
+
+
 def test_what_differs_between_sizes_is_asked_once() -> None:
     trace = Trace([5, 7])
     n, m = trace.symbols

@@ -217,7 +217,7 @@ class Trace:
             product = factor
             for atom in atoms:
                 product *= self.leasts[atom]
-            if atoms and (factor < 0 or product < 0):
+            if atoms and (factor < 0 or min([self.leasts[atom] for atom in atoms]) < 0):
                 return None
             bound += product
         return bound

@@ -245,7 +245,7 @@ class Pooling:
 
     kind: str
     dims: int
-    windows: Windows | None = None  # the gradient of a maximum needs none
+    windows: Windows | None = None  # a gradient of a maximum may lack them
 
 
 @struct

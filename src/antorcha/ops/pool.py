@@ -103,8 +103,12 @@ def max_windows(input: Tensor, kind: Any, kernel: Ints, stride: Ints, padding: I
     return _max_plan(input, kind, kernel, stride, padding, dilation, ceil, form, False)
 
 
-def _max_rule(g: Any, input_layout: Layout, out1: Tensor, kernel: Sizes) -> Tensor:
-    return T.max_windows_backward(g[0], out1, tuple(input_layout.shape), len(kernel))
+def _max_rule(
+    g: Any, input_layout: Layout, out1: Tensor, kind: str, kernel: Sizes, stride: Sizes,
+    padding: Sizes, dilation: Sizes, ceil: bool,
+) -> Tensor:  # fmt: skip
+    shape = tuple(input_layout.shape)
+    return T.max_windows_backward(g[0], out1, shape, kind, kernel, stride, padding, dilation, ceil)
 
 
 def _max_record(name: str, node: str) -> Op:
@@ -144,18 +148,28 @@ def _same_planes(op: str, grad: Layout, shape: Sequence[int], nd: int) -> None:
 
 
 @kernel(function=False, method=False, out=False, dense=("grad", "indices"))
-def max_windows_backward(grad: Tensor, indices: Tensor, shape: Shape, nd: Int):
+def max_windows_backward(grad: Tensor, indices: Tensor, shape: Shape, kind: Any, kernel: Ints,
+                         stride: Ints, padding: Ints, dilation: Ints, ceil: Bool):  # fmt: skip
     """The gradient of a maximum: each result's goes to its element."""
+    layout, nd = L.contiguous(shape, grad.dtype, grad.device), len(kernel)
+    windows = _windows(layout, kind, kernel, stride, padding, dilation, ceil)
     _same_planes("max_windows_backward", grad, shape, nd)
     if tuple(indices.shape) != tuple(grad.shape) or indices.dtype is not dtypes.int64:
         raise ShapeError(
             f"max_windows_backward: indices {indices.shape} ({indices.dtype}) of a gradient of "
             f"shape {grad.shape}"
         )
-    return Planned(Pooling("max gradient", nd), [(shape, grad.dtype)])
+    if windows.results != math.prod(grad.shape[grad.ndim - nd :]):
+        raise ShapeError(
+            f"max_windows_backward: a gradient of shape {tuple(grad.shape)} for windows of "
+            f"{tuple(shape)}"
+        )
+    return Planned(Pooling("max gradient", nd, windows), [(shape, grad.dtype)])
 
 
-max_windows_backward.derivative(lambda g, indices, nd: (T.pick_windows(g, indices, nd), None))
+max_windows_backward.derivative(
+    lambda g, indices, kernel: (T.pick_windows(g, indices, len(kernel)), None)
+)
 
 
 @composite(function=False, method=False, out=False)

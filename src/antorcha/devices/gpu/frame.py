@@ -2,7 +2,8 @@
 
 A kernel has one parameter, ``words: ptr[i64]``. First come the addresses of its buffers (at the
 element where each operand begins) and run-time numbers, in the order of ``GridStep.operands``, then
-the step's own words: sizes, strides. Buffers are the outputs, the inputs, then temporaries.
+the step's own words: sizes, strides. Buffers are the outputs, the inputs, then temporaries, then
+constants.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.lazy import Array
+from antorcha.core.loops import collapse
 from antorcha.core.structs import struct
 from antorcha.devices.complexes import part_of, type_or_pair
 from antorcha.devices.emit import Unsupported
@@ -27,7 +30,7 @@ MOST_DIMS = 12
 @struct
 class GridStep:
     """A kernel over a grid: ``blocks`` of ``threads``. ``operands``: which of the plan's buffers
-    and numbers it gets, by their place among outputs, inputs and temporaries."""
+    and numbers it gets, by their place among outputs, inputs, temporaries and constants."""
 
     kernel: Any  # a native function of one parameter, ``words: ptr[i64]``
     static: dict[str, Any]
@@ -40,6 +43,9 @@ class GridStep:
 @struct
 class GridPlan:
     """Kernels in order, and the bytes of the temporaries they share (uninitialised at first).
+
+    ``constants`` are arrays of the host's that the kernels read: a device copies them to its memory
+    once for the plan.
 
     ``fail(code)`` makes the exception for what kernels leave in temporary number ``status`` (one
     int64, set to 0 before the first): it is read when they are done, and 0 is success. A plan
@@ -54,6 +60,7 @@ class GridPlan:
     status: int | None = None
     fail: Callable[[int], BaseException] | None = None
     over: GridPlan | None = None
+    constants: tuple[Array, ...] = ()
 
 
 def blocks_for(count: int, each: int = THREADS) -> tuple[int, ...]:
@@ -161,6 +168,23 @@ def offsets_of(P, words, at, dims, columns, i):
         for c in static(range(columns)):
             found[c] = found[c] + step * P.I(words[base + 1 + c])
     return found
+
+
+def nested(
+    shape: Sequence[int], columns: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """Dims in the order of the first column's strides, the least last, then collapsed: sizes, and
+    the columns. Neighbouring elements are then neighbours where the first operand lies."""
+    order = sorted(range(len(shape)), key=lambda d: -abs(columns[0][d]))
+    sizes, found = collapse([shape[d] for d in order], [[c[d] for d in order] for c in columns])
+    if len(sizes) > MOST_DIMS:
+        raise Unsupported(f"{len(sizes)} dims")
+    return list(sizes), [list(c) for c in found]
+
+
+def position_columns(shape: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
+    """Columns whose offsets are an element's positions along some dims."""
+    return [[int(d == e) for e in range(len(shape))] for d in dims]
 
 
 def dim_words(sizes: Sequence[int], columns: Sequence[Sequence[int]]) -> list[int]:

@@ -44,6 +44,13 @@ def new_storage(nbytes: int) -> Storage:
     return wrap_elsewhere(block.address, nbytes, block)
 
 
+def new_constant(array: np.ndarray[Any, Any]) -> Storage:
+    """A storage in the simulator's memory with an array's elements in row-major order."""
+    storage = new_storage(array.nbytes)
+    memory.bytes_at(storage.ptr, array.nbytes)[:] = np.frombuffer(array.tobytes(), np.uint8)
+    return storage
+
+
 class GridRunner:
     """Runs grids one at a time, for they share the block's records and its shared memory."""
 
@@ -166,12 +173,14 @@ def launch_of(name: str, plan: GridPlan, outs: Sequence[Layout], ins: Sequence[A
 
 def _bound(name: str, plan: GridPlan, operands: Sequence[Any]) -> Callable[[Sequence[Any]], None]:
     kernels: list[int] = []
+    constants: list[Storage] = []
 
     def run(flat: Sequence[Any]) -> None:
         if not kernels:
             kernels.extend(
                 [s.kernel.on_grid(target(), s.threads, **s.static).addr for s in plan.steps]
             )
+            constants.extend([new_constant(array) for array in plan.constants])
         given: list[list[int]] = []
         at = 0
         for what in operands:
@@ -184,7 +193,7 @@ def _bound(name: str, plan: GridPlan, operands: Sequence[Any]) -> Callable[[Sequ
                 given.append(number_words(what, flat[at]))
                 at += 1
         scratch = [new_storage(nbytes) for nbytes in plan.temporaries]
-        given += [[s.ptr] for s in scratch]
+        given += [[s.ptr] for s in (*scratch, *constants)]
         if plan.status is not None:
             memory.bytes_at(scratch[plan.status].ptr, 8)[:] = 0
         words = np.zeros(PARAMETER_WORDS, np.int64)

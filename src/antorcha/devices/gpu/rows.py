@@ -59,6 +59,7 @@ ACROSS = 32  # neighbouring rows of a block in the columns form
 DOWN = 8  # threads of one of them
 ENOUGH = 256  # blocks that keep a GPU busy
 CUT = 4096  # elements of a part, at least
+MOST_STATES = 128  # values that a program's reductions have, where warps meet in shared memory
 
 
 # ------------------------------------------------------------------------------------ elements
@@ -131,10 +132,16 @@ def join_into(S, state, other):
 
 @inline
 def fold_lanes(S, state, masks):
-    """The states of lanes whose numbers differ in these bits; the whole is in each."""
+    """The states of lanes whose numbers differ in these bits; the whole is in each. The lower lane
+    comes first, so that all have the same, to the sign of a zero."""
     for mask in static(masks):
+        upper = thread() & mask != 0
         other = [swap_lanes(state[j], mask) for j in static(range(len(S.starts)))]
-        join_into(S, state, other)
+        low = [other[j] if upper else state[j] for j in static(range(len(S.starts)))]
+        high = [state[j] if upper else other[j] for j in static(range(len(S.starts)))]
+        both = evaluate(S.join, low + high, 0)
+        for j in static(range(len(S.starts))):
+            state[j] = both[j]
 
 
 @inline
@@ -352,22 +359,19 @@ def _form_of(
                  if stages.used[k] and stages.is_row[k]]  # fmt: skip
     most = max(min(MOST_HELD, ROOM // max(sum(registers), 1)), 1)
     if side_by_side:
-        team = 1 if n <= most or rows >= 1 << 16 else DOWN
+        few = n <= most or rows >= 1 << 16 or stages.states > MOST_STATES // DOWN
+        team, threads = 1 if few else DOWN, THREADS
     else:
-        team = next((t for t in TEAMS if n <= t * most), 512)
-        if team > WARP and stages.states * team // WARP * 8 > 1 << 14:
-            raise Unsupported(f"{stages.states} values found of a row")
-    threads = team if team > THREADS else THREADS
-    threads = team if not side_by_side and WARP < team < THREADS else threads
+        team = next((t for t in TEAMS if n <= t * most), 512 if n < 1 << 14 else 1024)
+        team = team if stages.states <= MOST_STATES else WARP
+        threads = team if team > WARP else THREADS
     blocks = -(-rows * team // threads)
     parts = min(ENOUGH // blocks, n // CUT, THREADS) if blocks < ENOUGH // 2 else 1
     if parts > 1 and stages.stages:
-        if not side_by_side:
+        if not side_by_side and team > WARP:
             team = threads = THREADS
         each = -(-n // parts)
         return RowsForm(team, threads, 0, side_by_side, dims, 0), -(-n // each)
-    if side_by_side and team > 1 and stages.states * threads * 8 > 1 << 15:
-        team = 1
     held = -(-n // team) if n <= team * most else 0
     held = 1 << (held - 1).bit_length() if held else 0
     return RowsForm(team, threads, held, side_by_side, dims, None), 1

@@ -313,7 +313,7 @@ def plan_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPla
         for o, row in zip(operands, is_row, strict=True)
     ]
     guide = next((k for k in (*range(len(outs), len(operands)), 0) if steps[k]), 0)
-    lead = tuple(max([o.shape[:-1] for o in operands], key=len))
+    lead = max([tuple(o.shape[:-1]) for o in operands], key=len)
     rows = math.prod(lead)
     if not rows:
         return GridPlan(())

@@ -38,7 +38,7 @@ from antorcha.devices.gpu.frame import (
 )
 from antorcha.devices.gpu.row_template import RowsForm, RowsGrid, RowStages
 from antorcha.lang.kernels import Rows
-from antorcha.lang.native import i64, inline, native, ptr, static, void
+from antorcha.lang.native import i64, inline, native, ptr, select, static, void
 from antorcha.lang.native.grid import (
     PARAMETER_WORDS,
     WARP,
@@ -109,7 +109,7 @@ def run_chunk(P, S, chunk, places, at, steps, seams, state, i, hi, n, inside):
         if count:
             both = evaluate(S.join, state + [result[j] for j in static(range(count))], 0)
             for j in static(range(count)):
-                state[j] = both[j] if counts else state[j]
+                state[j] = select(counts, both[j], state[j])
         if static(len(S.outs) > 0) and inside and counts:
             for j in static(range(len(S.outs))):
                 k = static(S.outs[j])
@@ -137,8 +137,8 @@ def fold_lanes(S, state, masks):
     for mask in static(masks):
         upper = thread() & mask != 0
         other = [swap_lanes(state[j], mask) for j in static(range(len(S.starts)))]
-        low = [other[j] if upper else state[j] for j in static(range(len(S.starts)))]
-        high = [state[j] if upper else other[j] for j in static(range(len(S.starts)))]
+        low = [select(upper, other[j], state[j]) for j in static(range(len(S.starts)))]
+        high = [select(upper, state[j], other[j]) for j in static(range(len(S.starts)))]
         both = evaluate(S.join, low + high, 0)
         for j in static(range(len(S.starts))):
             state[j] = both[j]

@@ -40,7 +40,7 @@ from antorcha.devices.gpu.frame import (
 )
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Scan
-from antorcha.lang.native import i64, inline, native, ptr, static, void
+from antorcha.lang.native import i64, inline, native, ptr, select, static, void
 from antorcha.lang.native.grid import (
     PARAMETER_WORDS,
     WARP,
@@ -118,7 +118,7 @@ def merged(P, a, b):
 
 @inline
 def chosen(P, condition, a, b):
-    return [a[k] if condition else b[k] for k in static(range(P.nstate))]
+    return [select(condition, a[k], b[k]) for k in static(range(P.nstate))]
 
 
 @inline

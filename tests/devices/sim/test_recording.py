@@ -24,6 +24,7 @@ def test_every_access_is_noted() -> None:
     fold, scale = launches
     assert (fold.description, fold.kernel, fold.blocks) == ("Reduce", "reduce_grid", (1,))
     assert fold.count == len(fold.accesses) == 601
+    assert scale.count == 300  # vectors of four
     assert fold.shared_bytes >= 8 * 4
     read = sorted(a.element for a in fold.accesses if a.operand == "in0")
     assert read == list(range(600))

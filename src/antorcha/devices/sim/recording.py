@@ -30,7 +30,8 @@ class LaunchedOperand:
 
 @dataclass(frozen=True)
 class ElementAccess:
-    """A thread's read or write of an element; ``element`` counts from where the operand begins."""
+    """A thread's read or write of an element; ``element`` counts from where the operand begins. An
+    access of several elements at once is one of each."""
 
     block: int
     thread: int
@@ -75,8 +76,8 @@ def recording() -> Iterator[list[SimulatedLaunch]]:
     ...     y = x + 1
     >>> launches[0].blocks, launches[0].threads
     ((1,), 256)
-    >>> [(a.operand, a.element, a.write) for a in launches[0].of(block=0, thread=2)]
-    [('in0', 2, False), ('out0', 2, True)]
+    >>> [(a.operand, a.element) for a in launches[0].of(block=0, thread=0) if a.write]
+    [('out0', 0), ('out0', 1), ('out0', 2), ('out0', 3)]
     """
     found: list[SimulatedLaunch] = []
     _launches.append(found)
@@ -137,7 +138,8 @@ def _elements(operands: list[LaunchedOperand], accesses: Any) -> Iterator[Elemen
         inside.sort(key=lambda each: each.name.startswith("out") is not write)
         if inside:
             operand = inside[0]
-            yield ElementAccess(
-                int(access["block"]), int(access["thread"]), operand.name,
-                (address - operand.address) // operand.itemsize, write,
-            )  # fmt: skip
+            first = (address - operand.address) // operand.itemsize
+            for k in range(max(abs(int(access["nbytes"])) // operand.itemsize, 1)):
+                yield ElementAccess(
+                    int(access["block"]), int(access["thread"]), operand.name, first + k, write
+                )

@@ -9,8 +9,6 @@ from antorcha.core.lazy import lazy
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.devices.gpu.pointwise import plan_pointwise
-<<<<<<< HEAD
-from antorcha.lang import kernels
 from antorcha.lang import kernels
 from antorcha.lang.kernels import Description
 from antorcha.runtime.memory.layout import Layout
@@ -34,6 +32,14 @@ PLANNERS: dict[type, Planner] = {
     kernels.Reduce: _deferred("reduce", "plan_reduce"),
     kernels.Rows: _deferred("rows", "plan_rows"),
     kernels.Scan: _deferred("scan", "plan_scan"),
+    kernels.Gather: _deferred("gather", "plan_gather"),
+    kernels.Scatter: _deferred("scatter", "plan_scatter"),
+    kernels.Arrange: _deferred("arrange", "plan_arrange"),
+    kernels.Range: _deferred("ranges", "plan_range"),
+    kernels.Check: _deferred("check", "plan_check"),
+    kernels.Pooling: _deferred("pooling", "plan_pooling"),
+    kernels.Resample: _deferred("resample", "plan_resample"),
+    kernels.Unfold: _deferred("unfold", "plan_unfold"),
 }
 
 

@@ -1,0 +1,2 @@
+"""stub"""
+product_cores = None

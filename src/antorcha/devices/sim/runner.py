@@ -55,6 +55,9 @@ def place_thread(
     t.shared_bytes = 0
     t.waits = ENDED
     t.frame = None
+    t.copies_begun = 0
+    t.copies_done = 0
+    t.groups_made = 0
 
 
 @native

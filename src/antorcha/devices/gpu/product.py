@@ -44,7 +44,7 @@ class ProductAxis:
     """A side of an operand: an index along it is that of an element of dims in row-major order.
 
     The last ``spatial`` dims move a window: their strides are what a step adds to its place along
-    each spatial dim. ``fixed``: the sizes are known when the kernel is compiled.
+    each spatial dim. ``fixed``: the sizes, but the first, are known when the kernel is compiled.
     """
 
     sizes: tuple[int, ...]
@@ -94,10 +94,13 @@ class ProductOperand:
     outer: ProductAxis
     depth: ProductAxis
     window: ProductWindow | None = None
+    reads_depth: bool | None = None  # is it to be read along its depth? (else its strides say so)
 
     @property
     def by_depth(self) -> bool:
         """Do neighbours along the depth lie closer together than those along the other side?"""
+        if self.reads_depth is not None:
+            return self.reads_depth
         if not self.depth.step or not self.outer.step:
             return bool(self.depth.step)
         return self.depth.step < self.outer.step
@@ -194,7 +197,7 @@ class ProductWords:
         at = self.first + len(self.words)
         for size, stride in zip(reversed(of.sizes), reversed(of.strides), strict=True):
             self.words += [size, stride]
-        known = tuple(reversed(of.sizes)) if of.fixed else ()
+        known = tuple(reversed(of.sizes[1:])) if of.fixed else ()
         return AxisCode(at, len(of.sizes), known, of.spatial)
 
     def operand(self, of: ProductOperand, itemsize: int) -> OperandCode:

@@ -9,7 +9,7 @@ from antorcha.core.lazy import lazy
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.devices.gpu.pointwise import plan_pointwise
-from antorcha.lang.kernels import Description, MatMul, Pointwise, Reduce
+from antorcha.lang.kernels import Attention, Conv, Description, MatMul, Pointwise, Reduce
 from antorcha.runtime.memory.layout import Layout
 
 Planner = Callable[[Any, Sequence[Layout], Sequence[Any]], GridPlan]
@@ -30,6 +30,8 @@ PLANNERS: dict[type, Planner] = {
     Pointwise: plan_pointwise,
     Reduce: _deferred("reduce", "plan_reduce"),
     MatMul: _deferred("matmul", "plan_matmul"),
+    Conv: _deferred("conv", "plan_conv"),
+    Attention: _deferred("attention", "plan_attention"),
 }
 
 

@@ -57,6 +57,7 @@ from antorcha.lang.native.types import Ty
 from antorcha.runtime.memory.layout import Layout
 
 SIDE = 16  # threads along a side of a block; also features, or keys, of a tile in shared memory
+UNROLLED = 4  # steps of the inner loops in a row
 OUT, QUERY, KEY, VALUE = range(4)
 OWN_WORDS = (
     "queries", "keys", "features", "width", "tiles", "slices", "scale", "out_row", "out_column",
@@ -140,12 +141,14 @@ def scores_of(P, words, query, key, left, right, first, begin, limit):
             word(P, words, "key_column"),
         )  # fmt: skip
         barrier()
-        for d in static(range(SIDE)):
-            x = load_whole(left + (static(d * pitch) + down * P.each), P.each)
-            y = load_whole(right + (static(d * pitch) + across * P.each), P.each)
-            for i in static(range(P.each)):
-                for j in static(range(P.each)):
-                    scores[i][j] = fma(x[i], y[j], scores[i][j])
+        for few in range(0, SIDE, UNROLLED):
+            for u in static(range(UNROLLED)):
+                line = (P.I(few) + u) * pitch
+                x = load_whole(left + (line + down * P.each), P.each)
+                y = load_whole(right + (line + across * P.each), P.each)
+                for i in static(range(P.each)):
+                    for j in static(range(P.each)):
+                        scores[i][j] = fma(x[i], y[j], scores[i][j])
         barrier()
         at = at + SIDE
     return scores
@@ -193,16 +196,25 @@ def add_values(P, words, value, weights, room, sums, begin, limit, side):
         first = P.I(chunk)
         read_values(P, words, value, room, begin + first, limit, side, width)
         barrier()
-        for k in static(range(SIDE)):
-            x = load_whole(weights + ((first + k) * static(P.rows + P.each) + down * P.each), P.each)
-            for g in static(range(P.groups)):
-                start = static(k * (P.wide + P.each) + g * P.rows)
-                y = load_whole(room + (start + across * P.each), P.each)
-                for i in static(range(P.each)):
-                    for j in static(range(P.each)):
-                        to = static(g * P.each + j)
-                        sums[i][to] = fma(x[i], y[j], sums[i][to])
+        for few in range(0, SIDE, UNROLLED):
+            for u in static(range(UNROLLED)):
+                add_key(P, weights, room, sums, first, P.I(few) + u)
         barrier()
+
+
+@inline
+def add_key(P, weights, room, sums, first, k):
+    """Adds the values of a tile's key number k, which is number first + k of its weights."""
+    t = P.I(thread())
+    down, across = t // SIDE, t % SIDE
+    x = load_whole(weights + ((first + k) * static(P.rows + P.each) + down * P.each), P.each)
+    for g in static(range(P.groups)):
+        start = k * static(P.wide + P.each) + static(g * P.rows)
+        y = load_whole(room + (start + across * P.each), P.each)
+        for i in static(range(P.each)):
+            for j in static(range(P.each)):
+                to = static(g * P.each + j)
+                sums[i][to] = fma(x[i], y[j], sums[i][to])
 
 
 @inline

@@ -306,12 +306,12 @@ def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
         return columns_cut(rows, product)
     if k <= SHALLOW:
         return columns_cut(THIN, product)
-    tiles = product.batch * -(-m // 128) * -(-n // 128)
+    many = min(m, n) > 64 and product.batch * -(-m // 128) * -(-n // 128) >= ENOUGH // 2
     if half:
-        if tiles >= ENOUGH // 2:
+        if many:
             return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
         return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
-    return tiles_cut(dtype, min(m, n) > 32, tiles >= ENOUGH // 2)
+    return tiles_cut(dtype, min(m, n) > 32, many)
 
 
 def columns_cut(rows: int, product: GridProduct) -> ProductCut:

@@ -189,8 +189,6 @@ def weigh(P, words, scores, tops, totals, sums, weights, first, begin, limit):
 @inline
 def add_values(P, words, value, weights, room, sums, begin, limit, side):
     """Adds the values of a tile of keys, by their weights."""
-    t = P.I(thread())
-    down, across = t // SIDE, t % SIDE
     width = word(P, words, "width")
     for chunk in range(0, static(P.rows), SIDE):
         first = P.I(chunk)
@@ -258,14 +256,10 @@ def attention_grid(words: ptr[i64], *, P) -> void:
         limit = min(limit, first + static(P.rows))
     tops = [P.C(float("-inf")) for i in static(range(P.each))]
     totals = [P.C(0) for i in static(range(P.each))]
-    sums = [
-        [P.C(0) for j in static(range(P.each * P.groups))] for i in static(range(P.each))
-    ]
+    sums = [[P.C(0) for j in static(range(P.each * P.groups))] for i in static(range(P.each))]
     begin = P.I(0)
     while begin < limit:
-        scores = scores_of(
-            P, words, places[QUERY], places[KEY], left, right, first, begin, limit
-        )
+        scores = scores_of(P, words, places[QUERY], places[KEY], left, right, first, begin, limit)
         weigh(P, words, scores, tops, totals, sums, weights, first, begin, limit)
         add_values(P, words, places[VALUE], weights, room, sums, begin, limit, side)
         begin = begin + static(P.rows)

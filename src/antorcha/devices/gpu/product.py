@@ -23,7 +23,7 @@ from antorcha.devices.gpu.frame import THREADS, GridPlan, GridStep, GridTemplate
 from antorcha.devices.gpu.product_cores import product_cores
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
-from antorcha.lang.native import bool_, f32, i32, i64, u32
+from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
 from antorcha.lang.native.grid import PARAMETER_WORDS, WARP
 from antorcha.lang.native.types import Ty
 from antorcha.runtime.memory.layout import Layout
@@ -55,9 +55,7 @@ class ProductAxis:
     @property
     def reach(self) -> int:
         """The largest offset along it, at most."""
-        return sum(
-            [abs(s) * max(n - 1, 0) for n, s in zip(self.sizes, self.strides, strict=True)]
-        )
+        return sum([abs(s) * max(n - 1, 0) for n, s in zip(self.sizes, self.strides, strict=True)])
 
     @property
     def step(self) -> int:
@@ -230,7 +228,7 @@ class ProductGrid(GridTemplate):
         self.cut, self.split = cut, split
         self.has_alpha, self.has_beta = weights
         self.threads = cut.threads
-        self.U = u32 if index is i32 else index.unsigned
+        self.U = u32 if index is i32 else u64
         self.of_bool = self.types[0] is bool_
         self.C = sum_type(self.parts[0] or self.types[0])
         self.planes = 1 if self.parts[0] is None else 2
@@ -260,7 +258,7 @@ def plan_product(
     """The kernels of a product; ``cut``: the one to use, where it is not to be chosen."""
     if not product.batch * product.m * product.n:
         return GridPlan(())
-    itemsize, dtype = outs[0].itemsize, ins[0].dtype
+    dtype = ins[0].dtype
     product = oriented(product)
     half = dtype.kind == "f" and dtype.itemsize == 2 and all(i.dtype is dtype for i in ins)
     cut = cut or cut_of(product, dtype, half)
@@ -338,8 +336,8 @@ def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
     """The depth of a part, and how many parts the depth is cut in."""
     least = {"dots": 2048, "columns": 64 * cut.slices}.get(cut.kind, 256)
     parts = max(min(ENOUGH // blocks, k // least), 1)
-    each = -(-(-(-k // parts)) // cut.depth) * cut.depth
-    return max(each, 1), max(-(-k // max(each, 1)), 1)
+    each = max(-(-k // (parts * cut.depth)), 1) * cut.depth
+    return each, max(-(-k // each), 1)
 
 
 KERNELS: dict[str, Any] = {
@@ -402,6 +400,6 @@ def weight_words(number: complex, dtype: Any) -> list[int]:
 
 _templates: dict[Any, ProductGrid] = {}
 __all__ = [
-    "GridProduct", "ProductAxis", "ProductCut", "ProductOperand", "ProductWindow", "axis", "i64",
+    "GridProduct", "ProductAxis", "ProductCut", "ProductOperand", "ProductWindow", "axis",
     "plan_product",
 ]  # fmt: skip

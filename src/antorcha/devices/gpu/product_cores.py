@@ -9,6 +9,8 @@ by element.
 
 from __future__ import annotations
 
+from typing import Any
+
 from antorcha.devices.gpu.product_frame import (
     block_place,
     element_at,
@@ -30,13 +32,15 @@ from antorcha.lang.native.tensor_cores import (
 PIECE = 8  # halves of 16 bytes
 
 
-def pitch_of(P, operand, across):
+def pitch_of(P: Any, operand: Any, across: int) -> int:
     """From row to row of a tile in shared memory: of depths, or of what is beside."""
-    return (P.cut.depth if operand.by_depth else across) + PIECE
+    return int(P.cut.depth if operand.by_depth else across) + PIECE
 
 
-def tile_size(P, operand, across):
-    return (across if operand.by_depth else P.cut.depth) * pitch_of(P, operand, across)
+def tile_size(P: Any, operand: Any, across: int) -> int:
+    """The elements of a tile in shared memory."""
+    lines = across if operand.by_depth else int(P.cut.depth)
+    return lines * pitch_of(P, operand, across)
 
 
 @inline
@@ -159,9 +163,7 @@ def product_cores(words: ptr[i64], *, P) -> void:
     warp = P.I(thread()) // WARP
     row = warp // static(P.cut.warps[1]) * high
     column = warp % static(P.cut.warps[1]) * wide
-    totals = [
-        [[f32(0)] * 4 for j in static(range(wide // 8))] for i in static(range(high // 16))
-    ]
+    totals = [[[f32(0)] * 4 for j in static(range(wide // 8))] for i in static(range(high // 16))]
     for s in static(range(stages - 1)):
         ahead = lo + static(s * depth)
         fetch_tile(P, words, P.a, left, P.I(s), a, rows, top, m, ahead, hi)
@@ -181,12 +183,9 @@ def product_cores(words: ptr[i64], *, P) -> void:
         stage = select(stage == static(stages - 1), P.I(0), stage + 1)
         at = at + depth
     lane = P.I(thread()) % WARP
-    own_rows = [
-        top + row + lane // 4 + static(8 * i) for i in static(range(high // 8))
-    ]
+    own_rows = [top + row + lane // 4 + static(8 * i) for i in static(range(high // 8))]
     own_columns = [
-        side + column + lane % 4 * 2 + static(j // 2 * 8 + j % 2)
-        for j in static(range(wide // 4))
+        side + column + lane % 4 * 2 + static(j // 2 * 8 + j % 2) for j in static(range(wide // 4))
     ]
     sums = [
         [[totals[i // 2][j // 2][i % 2 * 2 + j % 2]] for j in static(range(wide // 4))]

@@ -194,4 +194,3 @@ def result_of(P, words, z, row, column, total):
             x = weighted(P, words, "beta", x)
         result = added(P, result, x)
     return result
-

@@ -81,16 +81,17 @@ def own_lanes(P, room, pitch, across, base, lane):
     """This thread's numbers of a depth: groups of neighbours, a tile's side of threads apart."""
     vector = static(P.cut.vector)
     group = static(P.cut.side * P.cut.vector)
-    found = []
-    for g in static(range(across // group)):
-        loaded = [
+    loaded = [
+        [
             load_whole(room[c] + (base + static(g * group) + lane * vector), vector)
             for c in static(range(P.planes))
         ]
-        found = found + [
-            [loaded[c][v] for c in static(range(P.planes))] for v in static(range(vector))
-        ]
-    return found
+        for g in static(range(across // group))
+    ]
+    return [
+        [loaded[i // vector][c][i % vector] for c in static(range(P.planes))]
+        for i in static(range(across // P.cut.side))
+    ]
 
 
 @inline

@@ -28,7 +28,7 @@ POISON = 0xFF
 
 # ---- the simulator
 @native
-def multiply_shown(t: ptr[GridThread], *, T) -> void:
+def multiply_shown(t: ptr[GridThread], *, T: Any) -> void:
     """Adds a lane's share of the product of the fragments that its warp shows to ``product``."""
     lane = t.index[0] % WARP
     row = lane // 4
@@ -48,7 +48,7 @@ def multiply_shown(t: ptr[GridThread], *, T) -> void:
 
 
 @native
-def load_shown(t: ptr[GridThread], *, transposed) -> void:
+def load_shown(t: ptr[GridThread], *, transposed: Any) -> void:
     """A lane's elements of the four matrices whose rows' addresses its warp shows."""
     lane = t.index[0] % WARP
     for j in range(4):
@@ -179,7 +179,8 @@ def _python_copy(to: Any, source: Any, nbytes: Any) -> None:
 
 # ---- the instructions
 def _in_space(g: Any, p: V, number: int) -> str:
-    return f"ptr addrspace({number}) {g.op(f'addrspacecast ptr {p.ref} to ptr addrspace({number})')}"
+    kind = f"ptr addrspace({number})"
+    return f"{kind} {g.op(f'addrspacecast ptr {p.ref} to {kind}')}"
 
 
 def _four(g: Any, name: str, ty: Ty, args: list[str]) -> list[V]:

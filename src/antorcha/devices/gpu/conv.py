@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from antorcha.devices.gpu.frame import GridPlan
@@ -29,7 +30,10 @@ Ints = Sequence[int]
 
 def plan_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
     products = {"forward": forward_product, "data": data_product, "weight": weight_product}
-    return plan_product(products[what.kind](what, outs[0], ins), outs, ins)
+    product = products[what.kind](what, outs[0], ins)
+    if not all(each.numel for each in ins[:2]):  # of nothing, padded, there is nothing to add up
+        product = replace(product, k=0)
+    return plan_product(product, outs, ins)
 
 
 def forward_product(what: Conv, y: Layout, ins: Sequence[Layout]) -> GridProduct:

@@ -15,8 +15,8 @@ from antorcha.core.lazy import lazy, np
 from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, RandomError, ShapeError
 from antorcha.ops.create import check_format, finish
-from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.draw_targets import DrawTarget, check_kind, memory_order
+from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.sampler import drawn, new_target, sampler
 from antorcha.ops.kinds.types import (
     Any,
@@ -416,7 +416,9 @@ def _multinomial_on_device(out: Any, input: Tensor, samples: int, replacement: b
         table = T.cumsum(rows, -1)
         table = T.div(table, T.narrow(table, -1, categories - 1, 1))
         # (a number above 0 finds no category of weight 0)
-        found = T.searchsorted(table, T.rsub(out.drawn("uniform", (count, samples), wide, 0.0, 1.0), 1))
+        found = T.searchsorted(
+            table, T.rsub(out.drawn("uniform", (count, samples), wide, 0.0, 1.0), 1)
+        )
     else:
         score = T.div(rows, out.drawn("exponential", (count, categories), wide, 1.0))
         found = T.argmax(score, -1, True) if samples == 1 else T.topk(score, samples, -1)[1]

@@ -1,7 +1,7 @@
 """Draws whose every number has parameters of its own: gamma, Dirichlet, Poisson and binomial.
 
 They are what ``torch.distributions`` draws from. On the CPU the numbers are PyTorch's, bit for bit,
-after the same ``manual_seed``. They reject and draw again, one after the other, so they are drawn in
+after the same ``manual_seed``. They reject and draw again, one after the other; they are drawn in
 the host's memory for all devices.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from antorcha.core import dtypes
 from antorcha.core.lazy import lazy, np
 from antorcha.errors import DtypeError, MissingFeature, RandomError, ShapeError
-from antorcha.ops.kinds.record import T
 from antorcha.ops.kinds.draw_targets import DrawTarget, memory_order
+from antorcha.ops.kinds.record import T
 from antorcha.ops.kinds.sampler import sampler
 from antorcha.ops.kinds.types import Any, Tensor
 from antorcha.runtime.memory.layout import Layout

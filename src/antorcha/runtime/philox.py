@@ -20,7 +20,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from antorcha.core.forks import held_over_forks
-from antorcha.errors import ArgumentError, RandomError
+from antorcha.errors import RandomError
 from antorcha.runtime.integer_bounds import bounds_of
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class PhiloxGenerator:
     def set_state(self, state: bytes) -> None:
         """Goes on from a saved state."""
         if len(state) != STATE_BYTES:
-            raise ArgumentError(
+            raise RandomError(
                 f"set_state: the state of a device's generator has {STATE_BYTES} bytes, not "
                 f"{len(state)}"
             )

@@ -276,6 +276,8 @@ _TYPES = {
     "uint64": u64,
     "bool": bool_,
 }
+
+
 def _at(address: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The n values at an address, as an array."""
     raw_bytes = (ctypes.c_char * (n * dtype.itemsize)).from_address(address)

@@ -54,7 +54,6 @@ from antorcha.devices.math.trigonometric import (
 from antorcha.lang.kernels import Draw
 from antorcha.lang.native import (
     bitcast,
-    bool_,
     ceil,
     f32,
     f64,
@@ -125,9 +124,7 @@ def lane_block(P, words, lane, number):
     """Block number ``number`` of a lane, after the offset."""
     seed, offset = u64(number_of(P, words, 1)), u64(number_of(P, words, 2))
     start = (offset >> 2) + u64(number)
-    return block_of(
-        [u32(start), u32(start >> 32), u32(lane), u32(0)], [u32(seed), u32(seed >> 32)]
-    )
+    return block_of([u32(start), u32(start >> 32), u32(lane), u32(0)], [u32(seed), u32(seed >> 32)])
 
 
 @inline

@@ -47,7 +47,7 @@ def units(words: Array, wide: bool) -> Array:
     if wide:
         return _crossed(words[:, 0], words[:, 1]) * 2.0**-53 + 2.0**-54
     step = np.float32(2.0**-32)
-    return words[:, 0].astype(np.float32) * step + step / 2  # type: ignore[no-any-return]
+    return words[:, 0].astype(np.float32) * step + step / 2
 
 
 def _crossed(low: Array, high: Array) -> Array:
@@ -56,6 +56,8 @@ def _crossed(low: Array, high: Array) -> Array:
 
 def normals(words: Array, wide: bool) -> Array:
     """Box and Muller's: the sine for the first of a pair, the cosine for the second."""
+    radius: Array
+    angle: Array
     if wide:
         radius = np.sqrt(-2 * np.log(_crossed(words[:, 2], words[:, 3]) * 2.0**-53 + 2.0**-54))
         angle = np.pi * (_crossed(words[:, 4], words[:, 5]) * 2.0**-52 + 2.0**-53)
@@ -63,7 +65,7 @@ def normals(words: Array, wide: bool) -> Array:
         step, turn = np.float32(2.0**-32), np.float32(6.2831854820251465 * 2.0**-32)
         radius = np.sqrt(-2 * np.log(words[:, 1].astype(np.float32) * step + step / 2))
         angle = words[:, 2].astype(np.float32) * turn + turn / 2
-    return radius * np.where(words[:, -1] == 0, np.sin(angle), np.cos(angle))  # type: ignore[no-any-return]
+    return radius * np.where(words[:, -1] == 0, np.sin(angle), np.cos(angle))
 
 
 def _whole(words: Array, name: str, low: int | None, high: int | None) -> Array:
@@ -110,7 +112,9 @@ def compute_draw(
         seed, offset, *tensors = values
         words = words_of(seed, offset, layout.numel * (2 if complex_ else 1), each)
         left = iter([np.transpose(t, order).ravel() for t in tensors])
-        given = [next(left).astype(real) if p is None else p for p in what.parameters]
+        given = list(what.parameters)
+        if tensors:
+            given = [next(left).astype(real) if p is None else p for p in given]
         with np.errstate(all="ignore"):
             flat = _numbers(what.distribution, words, given)
         if complex_:
@@ -123,18 +127,18 @@ def compute_draw(
         if name == "normal":
             return normals(words, wide) * given[1] + given[0]
         if name == "log_normal":
-            return np.exp(normals(words, wide) * given[1] + given[0])  # type: ignore[no-any-return]
+            return np.exp(normals(words, wide) * given[1] + given[0])
         u = units(words, wide)
         if name == "uniform":
             return _uniform(u, out.np.type, *given)
         if name == "bernoulli":
-            return u <= np.asarray(given[0], real)  # type: ignore[no-any-return]
+            return u <= np.asarray(given[0], real)
         if name == "exponential":
             return _exponential(u, *given)
         if name == "cauchy":
             return _cauchy(u, *given)
         chance = real.type(given[0])  # geometric
-        return np.maximum(np.ceil(np.log(u) / np.log1p(-chance)), 1)  # type: ignore[no-any-return]
+        return np.maximum(np.ceil(np.log(u) / np.log1p(-chance)), 1)
 
     def _in_memory_order(flat: Array) -> Array:
         shape = [layout.shape[d] for d in order]

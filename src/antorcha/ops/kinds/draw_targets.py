@@ -59,15 +59,11 @@ class DrawTarget:
         check_kind(self.name, self.layout, kinds)
 
         def sampler(address: int, count: int, name: str, contiguous: bool) -> None:
-            runtime.fill(
-                distribution, self.generator, address, count, name, parameters, contiguous
-            )
+            runtime.fill(distribution, self.generator, address, count, name, parameters, contiguous)
 
         self._fill_memory(sampler)
 
-    def fill_with(
-        self, sampler: Callable[..., None], *args: Any, kinds: str = "fc"
-    ) -> None:
+    def fill_with(self, sampler: Callable[..., None], *args: Any, kinds: str = "fc") -> None:
         """Fills it with ``sampler(generator, address, count, dtype name, *args)``."""
         check_kind(self.name, self.layout, kinds)
         self._fill_memory(

@@ -5,7 +5,8 @@ so that neighbouring threads write neighbouring elements. Elements are numbered 
 memory, from the largest stride to the smallest. No thread knows of another: any grid, any GPU and
 any order give the same numbers.
 
-What equals PyTorch's CUDA numbers, after the same seed and with the same offset: the bits drawn,
+What equals PyTorch's CUDA numbers, after the same seed and with the same offset, by its sources
+(ATen/native/cuda/DistributionTemplates.h) and cuRAND's, for no GPU was asked yet: the bits drawn,
 the lane and the place of each number, and the offset afterwards, on a GPU with 132 multiprocessors
 of 2048 threads (H100) at all sizes, on others while there are no more elements than its grid has
 threads (16 ... 270 thousand). So uniform numbers, whole numbers and coins (a chance for all) are

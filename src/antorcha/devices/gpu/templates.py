@@ -43,6 +43,7 @@ PLANNERS: dict[type, Planner] = {
     kernels.Pooling: _deferred("pooling", "plan_pooling"),
     kernels.Resample: _deferred("resample", "plan_resample"),
     kernels.Unfold: _deferred("unfold", "plan_unfold"),
+    kernels.Draw: _deferred("draw", "plan_draw"),
 }
 
 

@@ -9,7 +9,7 @@ from antorcha.core.lazy import lazy
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.devices.gpu.pointwise import plan_pointwise
-from antorcha.lang.kernels import Description, Pointwise, Reduce
+from antorcha.lang.kernels import Description, Pointwise, Reduce, Sort
 from antorcha.runtime.memory.layout import Layout
 
 Planner = Callable[[Any, Sequence[Layout], Sequence[Any]], GridPlan]
@@ -29,6 +29,7 @@ def _deferred(module: str, name: str) -> Planner:
 PLANNERS: dict[type, Planner] = {
     Pointwise: plan_pointwise,
     Reduce: _deferred("reduce", "plan_reduce"),
+    Sort: _deferred("sort", "plan_sort"),
 }
 
 

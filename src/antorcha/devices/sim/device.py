@@ -17,7 +17,7 @@ from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.fallback import compile_on_host
-from antorcha.devices.gpu.frame import GridPlan, GridStep
+from antorcha.devices.gpu.frame import DynamicPlan, GridPlan, GridStep
 from antorcha.devices.gpu.templates import plan_for
 from antorcha.devices.numpy_semantics.host import results_of
 from antorcha.devices.sim.memory import DeviceBlock, memory, reach
@@ -96,6 +96,8 @@ class SimulatedBackend:
             return compile_on_host(self, what, outs, ins, str(error))
         if isinstance(what, Reduce):
             outs = results_of(what, outs)
+        if isinstance(plan, DynamicPlan):
+            return dynamic_launch_of(type(what).__name__, plan, ins)
         return launch_of(type(what).__name__, plan, outs, ins)
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
@@ -147,48 +149,85 @@ def number_words(kind: type, value: Any) -> list[int]:
     return [int(value)]
 
 
+def kernels_of(plan: GridPlan) -> list[int]:
+    """The addresses of a plan's kernels."""
+    return [s.kernel.on_grid(target(), s.threads, **s.static).addr for s in plan.steps]
+
+
+def words_of(operands: Sequence[Any], flat: Sequence[Any]) -> list[list[int]]:
+    """The words of each operand, whose storage and offset, or number, stand in ``flat``."""
+    given: list[list[int]] = []
+    at = 0
+    for what in operands:
+        if isinstance(what, Layout):
+            storage, offset = flat[at], flat[at + 1]
+            check_inside(what, storage, offset)
+            given.append([storage.ptr + offset * what.itemsize])
+            at += 2
+        else:
+            given.append(number_words(what, flat[at]))
+            at += 1
+    return given
+
+
+def run_plan(
+    name: str, plan: GridPlan, kernels: Sequence[int], given: Sequence[list[int]]
+) -> list[Storage]:
+    """Runs a plan's steps, and gives its temporaries."""
+    scratch = [new_storage(nbytes) for nbytes in plan.temporaries]
+    buffers = [*given, *[[s.ptr] for s in scratch]]
+    if plan.status is not None:
+        numbers_in(scratch[plan.status], 1)[:] = 0
+    words = np.zeros(PARAMETER_WORDS, np.int64)
+    for kernel, step in zip(kernels, plan.steps, strict=True):
+        head = [w for k in step.operands for w in buffers[k]]
+        every = [*head, *step.words]
+        words[: len(every)] = every
+        grid_runner().launch(name, kernel, words, step)
+    if plan.status is not None and plan.fail is not None:
+        code = int(numbers_in(scratch[plan.status], 1)[0])
+        if code:
+            raise plan.fail(code)
+    return scratch
+
+
+def numbers_in(storage: Storage, count: int) -> np.ndarray[Any, Any]:
+    """The first int64s of a temporary."""
+    return memory.bytes_at(storage.ptr, 8 * count).view(np.int64)
+
+
 def launch_of(name: str, plan: GridPlan, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     """A plan bound to operands: kernels are compiled at the first launch."""
-    operands = [*outs, *ins]
     kernels: list[int] = []
 
-    def run(flat: Sequence[Any]) -> None:
+    def into(*flat: Any) -> None:
         if not kernels:
-            kernels.extend(
-                [s.kernel.on_grid(target(), s.threads, **s.static).addr for s in plan.steps]
-            )
-        given: list[list[int]] = []
-        at = 0
-        for what in operands:
-            if isinstance(what, Layout):
-                storage, offset = flat[at], flat[at + 1]
-                check_inside(what, storage, offset)
-                given.append([storage.ptr + offset * what.itemsize])
-                at += 2
-            else:
-                given.append(number_words(what, flat[at]))
-                at += 1
-        scratch = [new_storage(nbytes) for nbytes in plan.temporaries]
-        given += [[s.ptr] for s in scratch]
-        if plan.status is not None:
-            memory.bytes_at(scratch[plan.status].ptr, 8)[:] = 0
-        words = np.zeros(PARAMETER_WORDS, np.int64)
-        for kernel, step in zip(kernels, plan.steps, strict=True):
-            head = [w for k in step.operands for w in given[k]]
-            every = [*head, *step.words]
-            words[: len(every)] = every
-            grid_runner().launch(name, kernel, words, step)
-        if plan.status is not None and plan.fail is not None:
-            code = int(memory.bytes_at(scratch[plan.status].ptr, 8).view(np.int64)[0])
-            if code:
-                raise plan.fail(code)
+            kernels.extend(kernels_of(plan))
+        run_plan(name, plan, kernels, words_of([*outs, *ins], flat))
 
     def fresh(*flat: Any) -> Storage:
         storage = new_storage(outs[0].nbytes)
-        run((storage, 0, *flat))
+        into(storage, 0, *flat)
         return storage
 
+    return Launch(fresh, into)
+
+
+def dynamic_launch_of(name: str, plan: DynamicPlan, ins: Sequence[Any]) -> Launch:
+    """A plan in two stages: results are allocated between them."""
+
+    def fresh(*flat: Any) -> list[tuple[Layout, Storage]]:
+        given = words_of(ins, flat)
+        scratch = run_plan(name, plan.first, kernels_of(plan.first), given)
+        numbers = [int(n) for n in numbers_in(scratch[plan.sizes], plan.count)]
+        found = [(layout, new_storage(layout.nbytes)) for layout in plan.layouts(numbers)]
+        rest = plan.rest(numbers)
+        results = [[storage.ptr] for _, storage in found]
+        before = [[s.ptr] for s in scratch]
+        run_plan(name, rest, kernels_of(rest), [*results, *given, *before])
+        return found
+
     def into(*flat: Any) -> None:
-        run(flat)
+        raise AssertionError("results whose sizes depend on the data are fresh")
 
     return Launch(fresh, into)

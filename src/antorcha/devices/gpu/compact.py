@@ -75,6 +75,21 @@ def choose(flags, picks):
     return whole
 
 
+@inline
+def number(flags, ranks):
+    """How many of the chunk's ``flags`` (shared) are set before each, into ``ranks``."""
+    barrier()
+    first = thread() * CHOSEN_EACH
+    count = i32(0)
+    for k in static(range(CHOSEN_EACH)):
+        count += i32(flags[first + k])
+    before, whole = block_scan(count, THREADS)
+    for k in static(range(CHOSEN_EACH)):
+        ranks[first + k] = u16(before)
+        before += i32(flags[first + k])
+    barrier()
+
+
 @native
 def add_up_grid(words: ptr[i64], *, LIMITED) -> void:
     """One block: counts become the sums of those before them, and the sum of all stands in front.

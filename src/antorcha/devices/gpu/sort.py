@@ -36,7 +36,6 @@ from antorcha.devices.gpu.sort_items import (
     LINES,
     LONGEST,
     RANK,
-    STEP,
     STEP_INDICES,
     STEP_VALUES,
     TEAM,
@@ -46,6 +45,8 @@ from antorcha.devices.gpu.sort_items import (
     WANTED,
     WIDTH,
     SortGrid,
+    along_line,
+    element_words_at,
     filling,
     get_item,
     item_of,
@@ -60,7 +61,6 @@ from antorcha.devices.gpu.sort_items import (
     shared_items,
     sort_room,
     team_of,
-    element_words_at,
 )
 from antorcha.devices.sort_keys import key_of
 from antorcha.lang import expr as E
@@ -79,19 +79,13 @@ def line_offsets(P, words, line):
 
 
 @inline
-def along_line(P, words, position):
-    """How far an element of the input is from where its line begins."""
-    return offsets_of(P, words, P.along_words, P.along_dims, 1, P.I(position))[0]
-
-
-@inline
 def read_item(P, words, line, begin, position, line_items):
     """The item that the input, or an earlier step, has at a position of a line."""
     if P.source == "items":
         return get_item(P, items_at(P, words, P.head), line * line_items + P.I(position))
     x = element_words_at(P, words) + begin
     if P.rows is None:
-        return item_of(P, key_of(P.order, x[along_line(P, words, position)]), position)
+        return item_of(P, key_of(P.order, x[along_line(P, words, P.I(position))]), position)
     return item_of(P, row_key(P, words, x, P.I(position)), position)
 
 
@@ -100,7 +94,7 @@ def write_element(P, words, at, to, position):
     """Gives the element at a position of a line, which begins at ``at``, as number ``to`` of the
     results."""
     x = operand_place(P, words, P.x)
-    value = load_element(P, words, P.x, x, at[P.x] + along_line(P, words, position))
+    value = load_element(P, words, P.x, x, at[P.x] + along_line(P, words, P.I(position)))
     values = operand_place(P, words, 0)
     store_element(P, 0, values, at[0] + to * P.I(words[P.own + STEP_VALUES]), value)
     if P.nout == 2:
@@ -331,8 +325,11 @@ class LinesToSort:
 
     def room(self, items: int) -> tuple[int, ...]:
         """Temporaries for so many items: their numbers."""
+        return self.room_of(*self.grid().item_bytes(items))
+
+    def room_of(self, *sizes: int) -> tuple[int, ...]:
+        """Temporaries of so many bytes: their numbers."""
         at = self.first_temporary + len(self.temporaries)
-        sizes = self.grid().item_bytes(items)
         self.temporaries += sizes
         return tuple(range(at, at + len(sizes)))
 
@@ -342,10 +339,9 @@ class LinesToSort:
     ) -> None:  # fmt: skip
         """A step. ``buffers``: the items that it reads and those that it writes; ``count``: items
         of a line that it reads."""
-        steps = (self.along[1][0][0] if self.rows is not None else 0, *self.results)
         header = (
             self.lines, count, words.get("tiles", 1), words.get("team", 0), words.get("wanted", 0),
-            self.rank, words.get("width", 0), words.get("total", 0), 0, self.row, *steps,
+            self.rank, words.get("width", 0), words.get("total", 0), self.row, *self.results,
         )  # fmt: skip
         own = [*header, *dim_words(*self.others), *dim_words(*self.along)]
         if self.rows is not None:

@@ -40,8 +40,8 @@ LONGEST = 1 << 31
 """Positions are i32."""
 
 # The words of a step, after its buffers' addresses
-(LINES, COUNT, TILES, TEAM, WANTED, RANK, WIDTH, TOTAL, ROWS, ROW, STEP, STEP_VALUES, STEP_INDICES,
- HEADER) = range(14)  # fmt: skip
+(LINES, COUNT, TILES, TEAM, WANTED, RANK, WIDTH, TOTAL, ROW, STEP_VALUES, STEP_INDICES,
+ HEADER) = range(12)  # fmt: skip
 
 
 class SortGrid(GridTemplate):
@@ -50,14 +50,14 @@ class SortGrid(GridTemplate):
     ``source``: "input", or "items" of an earlier step; ``sink``: "items", "output", or "pick", one
     element of a line, by ``kind``. ``columns``: neighbouring threads take neighbouring lines.
     ``rows``: how many dims a row of elements has where rows are ordered, with ``packed`` of its
-    elements in the key; None where elements are.
+    elements in the key; None where elements are. ``buffers``: further ones, behind the items.
     """
 
     def __init__(
         self, outs: Sequence[Layout], ins: Sequence[Layout], index: Any, *, n: int, kind: str,
         down: bool = False, source: str = "input", sink: str = "items", line_dims: int = 0,
         along_dims: int = 1, columns: bool = False, each: int = EACH, threads: int = THREADS,
-        rows: int | None = None, packed: int = 1,
+        rows: int | None = None, packed: int = 1, buffers: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(outs, ins, index)
         dtype = ins[0].dtype
@@ -72,7 +72,8 @@ class SortGrid(GridTemplate):
         self.rows, self.packed = rows, packed
         self.x = self.nout
         stages = (source == "items") + (sink == "items")
-        self.own = self.head + stages * self.item_words
+        self.buffers = self.head + stages * self.item_words
+        self.own = self.buffers + buffers
         self.line_words = self.own + HEADER
         self.along_words = self.line_words + line_dims * (1 + self.nops)
         self.row_words = self.along_words + along_dims * 2
@@ -90,7 +91,7 @@ class SortGrid(GridTemplate):
         return (
             f"{self.operands_key()}|{self.order.__native_key__()}|{self.wide}{self.W}{self.kind}"
             f"{self.source}{self.sink}|{self.line_dims},{self.along_dims},{self.columns}|"
-            f"{self.each},{self.threads}|{self.rows},{self.packed}"
+            f"{self.each},{self.threads}|{self.rows},{self.packed},{self.own}"
         )
 
 
@@ -170,9 +171,15 @@ def element_words_at(P, words):
 
 
 @inline
+def along_line(P, words, position):
+    """How far an element, or a row, at a position of type P.I is from where its line begins."""
+    return offsets_of(P, words, P.along_words, P.along_dims, 1, position)[0]
+
+
+@inline
 def row_key(P, words, x, position):
     """The key of a row's first elements; position is of P.I."""
-    begin = position * P.I(words[P.own + STEP])
+    begin = along_line(P, words, position)
     key = u64(0)
     for k in static(range(P.packed)):
         at = offsets_of(P, words, P.row_words, P.rows, 1, P.I(k))
@@ -186,15 +193,15 @@ def compare_rows(words: ptr[i64], a: i32, b: i32, *, P, EQUAL) -> bool_:
     """Is row a after row b; with EQUAL, are they equal, where NaN equals nothing?"""
     x = element_words_at(P, words)
     count, n = i32(words[P.own + COUNT]), P.I(words[P.own + ROW])
-    step = P.I(words[P.own + STEP])
     if a >= count or b >= count:
         return a > b
     after, same = False, True
+    begin_a, begin_b = along_line(P, words, P.I(a)), along_line(P, words, P.I(b))
     k = P.I(0)
     while k < n and same:
         at = offsets_of(P, words, P.row_words, P.rows, 1, k)
-        left = key_of(P.order, x[P.I(a) * step + at[0]])
-        right = key_of(P.order, x[P.I(b) * step + at[0]])
+        left = key_of(P.order, x[begin_a + at[0]])
+        right = key_of(P.order, x[begin_b + at[0]])
         same = left == right
         if EQUAL and P.order.kind == "f":
             same = same and left != static(P.order.U)(P.order.ones)

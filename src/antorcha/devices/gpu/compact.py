@@ -53,7 +53,7 @@ def block_scan(count, threads):
 @inline
 def leave_count(counts, count):
     """Writes how many the block's threads have counted."""
-    before, whole = block_scan(count, THREADS)
+    _before, whole = block_scan(count, THREADS)
     if thread() == 0:
         counts[1 + i64(block())] = i64(whole)
 
@@ -83,7 +83,7 @@ def number(flags, ranks):
     count = i32(0)
     for k in static(range(CHOSEN_EACH)):
         count += i32(flags[first + k])
-    before, whole = block_scan(count, THREADS)
+    before, _whole = block_scan(count, THREADS)
     for k in static(range(CHOSEN_EACH)):
         ranks[first + k] = u16(before)
         before += i32(flags[first + k])
@@ -112,9 +112,8 @@ def add_up_grid(words: ptr[i64], *, LIMITED) -> void:
         begin += SCAN_THREADS
     if thread() == 0:
         sums[0] = carry
-        if LIMITED:
-            if carry > words[3]:
-                device_pointer(i64, words[1])[0] = carry
+        if LIMITED and carry > words[3]:
+            device_pointer(i64, words[1])[0] = carry
 
 
 def chunks_of(count: int) -> int:

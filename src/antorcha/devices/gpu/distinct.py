@@ -1,4 +1,4 @@
-"""Distinct on a GPU: the elements, or slices, in order; where groups of equals begin; their numbers.
+"""Distinct on a GPU: elements, or slices, in order, in groups of equals, which are numbered.
 
 The first stage sorts, and counts the groups' heads in chunks (`compact`). The second one numbers
 the groups, notes where each begins, and writes the results.
@@ -20,6 +20,7 @@ from antorcha.devices.gpu.compact import (
     number,
 )
 from antorcha.devices.gpu.frame import (
+    MOST_DIMS,
     THREADS,
     DynamicPlan,
     GridPlan,
@@ -90,9 +91,8 @@ def count_groups_grid(words: ptr[i64], *, P) -> void:
     count = i32(0)
     for k in static(range(CHOSEN_EACH)):
         i = P.I(block()) * CHUNK + P.I(thread() + static(k * THREADS))
-        if i < n:
-            if begins_group(P, words, i):
-                count += 1
+        if i < n and begins_group(P, words, i):
+            count += 1
     leave_count(device_pointer(i64, words[P.buffers]), count)
 
 
@@ -109,9 +109,8 @@ def number_groups_grid(words: ptr[i64], *, P) -> void:
         slot = thread() + static(k * THREADS)
         i = base + P.I(slot)
         flag = u8(0)
-        if i < n:
-            if begins_group(P, words, i):
-                flag = u8(1)
+        if i < n and begins_group(P, words, i):
+            flag = u8(1)
         flags[slot] = flag
     number(flags, ranks)
     before = P.I(sums[1 + i64(block())])
@@ -162,16 +161,12 @@ def take_slices_grid(words: ptr[i64], *, P) -> void:
 
 
 # --------------------------------------------------------------------------------------- planning
-def _as_lines(
-    what: Distinct, x: Layout, outs: Sequence[Layout], others: Any
-) -> LinesToSort:
+def _as_lines(what: Distinct, x: Layout, outs: Sequence[Layout], others: Any) -> LinesToSort:
     """What is grouped, as one line of elements or of rows (in parts, of complex numbers)."""
     times = 2 if x.dtype.kind == "c" else 1
     parts = ((2,), (1,)) if times == 2 else ((), ())
-    if what.dim is None:
-        along, rest = range(x.ndim), []
-    else:
-        along, rest = [what.dim], [d for d in range(x.ndim) if d != what.dim]
+    along = [d for d in range(x.ndim) if what.dim in (None, d)]
+    rest = [d for d in range(x.ndim) if d not in along]
     rows = None
     if what.dim is not None or times == 2:
         sizes = (*[x.shape[d] for d in rest], *parts[0])
@@ -182,8 +177,8 @@ def _as_lines(
 
 def plan_distinct(what: Distinct, outs: Sequence[Layout], ins: Sequence[Any]) -> DynamicPlan:
     (x,) = ins
-    if x.itemsize > 8 and x.dtype.kind != "c":
-        raise Unsupported(str(x.dtype))
+    if x.ndim > MOST_DIMS:  # (told here, for the second stage cannot turn back)
+        raise Unsupported(f"{x.ndim} dims")
     lines = _as_lines(what, x, (), ((), [()]))
     n, shape = lines.n, tuple(x.shape)
     items = () if what.consecutive or not n else lines.sort_items()

@@ -9,6 +9,7 @@ from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.emit import MOST_KEPT, NUMBERS, Unsupported
 from antorcha.devices.gpu.frame import (
+    MOST_DIMS,
     THREADS,
     GridPlan,
     GridStep,
@@ -22,7 +23,7 @@ from antorcha.devices.gpu.frame import (
     store_element,
 )
 from antorcha.lang.kernels import Search
-from antorcha.lang.native import i64, native, ptr, static, void
+from antorcha.lang.native import i64, native, ptr, void
 from antorcha.lang.native.grid import device_pointer
 from antorcha.runtime.memory.layout import Layout
 
@@ -104,6 +105,8 @@ def plan_search(what: Search, outs: Sequence[Layout], ins: Sequence[Any]) -> Gri
         shape, [outs[0].strides, of_lines(edges), values.strides, *[of_lines(s) for s in sorter]]
     )
     sorter_sizes, sorter_columns = collapse(*_dims_of(sorter))
+    if max(len(sizes), len(sorter_sizes)) > MOST_DIMS:
+        raise Unsupported(f"{len(shape)} dims")
     index = index_type((*outs, *ins), max(values.numel, edges.numel))
     key = tuple([o.dtype for o in (*outs, *ins)]), index, what.right, len(sizes), len(sorter_sizes)
     grid = kept(

@@ -13,7 +13,7 @@ from typing import Any
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.core.shapes import broadcast_shapes, broadcast_strides
-from antorcha.devices.emit import MOST_KEPT
+from antorcha.devices.emit import MOST_KEPT, Unsupported
 from antorcha.devices.gpu.compact import (
     CHOSEN_EACH,
     CHUNK,
@@ -24,6 +24,7 @@ from antorcha.devices.gpu.compact import (
     leave_count,
 )
 from antorcha.devices.gpu.frame import (
+    MOST_DIMS,
     THREADS,
     DynamicPlan,
     GridPlan,
@@ -86,9 +87,8 @@ def flags_of_chunk(P, words, n, flags):
         slot = thread() + static(k * THREADS)
         i = base + P.I(slot)
         flag = u8(0)
-        if i < n:
-            if is_chosen(P, words, i):
-                flag = u8(1)
+        if i < n and is_chosen(P, words, i):
+            flag = u8(1)
         flags[slot] = flag
 
 
@@ -100,9 +100,8 @@ def count_chosen_grid(words: ptr[i64], *, P) -> void:
     count = i32(0)
     for k in static(range(CHOSEN_EACH)):
         i = P.I(block()) * CHUNK + P.I(thread() + static(k * THREADS))
-        if i < n:
-            if is_chosen(P, words, i):
-                count += 1
+        if i < n and is_chosen(P, words, i):
+            count += 1
     leave_count(device_pointer(i64, words[P.head]), count)
 
 
@@ -175,6 +174,8 @@ class Masked:
         self.n = math.prod(shape)
         self.operands = len(outs) + len(ins)
         sizes, columns = collapse(shape, strides)
+        if max(len(sizes), own_dims) > MOST_DIMS:
+            raise Unsupported("a mask of so many dims")
         self.words = (*dim_words(sizes, columns), *own_words)
         index = index_type((*outs, *ins), max(self.n, ins[-1].numel) * max(len(shape), 1))
         types = tuple([o.dtype for o in (*outs, *ins)])
@@ -196,6 +197,8 @@ def plan_select(what: Select, outs: Sequence[Layout], ins: Sequence[Any]) -> Dyn
     mask = ins[-1]
     shape = broadcast_shapes(*[i.shape for i in ins], op=what.name)
     strides = [broadcast_strides(i.shape, i.strides, shape) for i in ins]
+    if mask.ndim > MOST_DIMS:  # (told here, for the second stage cannot turn back)
+        raise Unsupported(f"{mask.ndim} dims")
     counts = len(ins)
     first = Masked((), ins, len(ins) - 1, shape, strides, 0, ())
     steps = (first.step(count_chosen_grid, counts, 0), add_up(first.n, counts))

@@ -18,6 +18,7 @@ from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.emit import MOST_KEPT, TYPES, Unsupported
 from antorcha.devices.gpu.frame import (
+    MOST_DIMS,
     THREADS,
     GridPlan,
     GridStep,
@@ -67,7 +68,6 @@ from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise, Sort
 from antorcha.lang.native import i32, i64, inline, native, ptr, select, static, u64, void
 from antorcha.lang.native.grid import WARP, barrier, block, shared, swap_lanes, thread
-from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 
 
@@ -300,6 +300,8 @@ class LinesToSort:
             self.rows = collapse(*rows)
             self.row = math.prod(rows[0])
             self.packed = min(8 // _part_size(ins[0]), self.row)
+        if max(len(self.along[0]), len(self.others[0])) > MOST_DIMS:
+            raise Unsupported("lines of so many dims")
         if self.n >= LONGEST:
             raise Unsupported(f"a line of {self.n} elements")
         self.index = index_type((*outs, *ins), self.n * self.lines)
@@ -310,17 +312,17 @@ class LinesToSort:
     def grid(self, **options: Any) -> SortGrid:
         """The kernel's template, of which there is one for all sizes."""
         first = self.ins[0]
-        need = max(self.n - 1, 1).bit_length()
+        kind = self.kind if options.get("sink") == "pick" else ""  # others do not depend on it
+        bits = 8 * first.itemsize + max(self.n - 1, 1).bit_length()
+        rows = None if self.rows is None else len(self.rows[0])
+        dims = {"line_dims": len(self.others[0]), "along_dims": len(self.along[0]), "rows": rows,
+                "packed": self.packed, **options}  # fmt: skip
         key = (
-            tuple([o.dtype for o in (*self.outs, *self.ins)]), len(self.outs), self.index,
-            self.kind, self.down, 8 * first.itemsize + need > 64, 8 * first.itemsize + need > 32,
-            len(self.others[0]), len(self.along[0]), self.rows and len(self.rows[0]), self.packed,
-            tuple(options.items()),
+            tuple([o.dtype for o in (*self.outs, *self.ins)]), len(self.outs), self.index, kind,
+            self.down, bits > 64, bits > 32, tuple(dims.items()),
         )  # fmt: skip
         return kept(_templates, key, lambda _: SortGrid(
-            self.outs, self.ins, self.index, n=self.n, kind=self.kind, down=self.down,
-            line_dims=len(self.others[0]), along_dims=len(self.along[0]),
-            rows=None if self.rows is None else len(self.rows[0]), packed=self.packed, **options,
+            self.outs, self.ins, self.index, n=self.n, kind=kind, down=self.down, **dims
         ), MOST_KEPT)  # fmt: skip
 
     def room(self, items: int) -> tuple[int, ...]:
@@ -376,7 +378,8 @@ class LinesToSort:
 
     def sort_first(self, wanted: int, sink: str) -> None:
         """The first of each line, at most half a tile."""
-        count, source = self.n, ()
+        count = self.n
+        source: tuple[int, ...] = ()
         while count > TILE:
             after = _kept_of(count, wanted)
             to = self.room(self.lines * after)
@@ -457,16 +460,18 @@ def plan_sort(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPla
 
 def _lines_of(what: Sort, outs: Sequence[Layout], x: Layout) -> tuple[LinesToSort, int]:
     """The lines, and how many elements of each are wanted."""
+    along: Any
+    others: Any
     if what.dim is None:
-        along, others, results, wanted = (x.shape, [x.strides]), ((), [()] * 2), (0,), 1
-        others = ((), [()] * (len(outs) + 1))
+        along, others = (x.shape, [x.strides]), ((), [()] * (len(outs) + 1))
+        results, wanted = [0], 1
     else:
         d, shape = what.dim, tuple(x.shape) or (1,)
         every = [_strides_of(o, shape, d) for o in (*outs, x)]
         rest = [e for e in range(len(shape)) if e != d]
-        along = ((shape[d],), [(every[-1][d],)])
-        others = (tuple([shape[e] for e in rest]), [[s[e] for e in rest] for s in every])
-        results = tuple([s[d] for s in every[:-1]])
+        along = (shape[d],), [(every[-1][d],)]
+        others = [shape[e] for e in rest], [[s[e] for e in rest] for s in every]
+        results = [s[d] for s in every[:-1]]
         wanted = (tuple(outs[0].shape) or (1,))[d] if what.kind in ("sort", "top") else 1
     return LinesToSort(
         outs, (x,), what.kind, what.descending, along, others, results, rank=what.rank

@@ -214,9 +214,8 @@ def compare_rows(words: ptr[i64], a: i32, b: i32, *, P, EQUAL) -> bool_:
 def is_after(P, words, a, b):
     """Does item a belong behind item b, which comes after it?"""
     after = a[0] > b[0]
-    if P.rows is not None:
-        if a[0] == b[0]:
-            after = compare_rows(words, a[1], b[1], P=P, EQUAL=False)
+    if P.rows is not None and a[0] == b[0]:
+        after = compare_rows(words, a[1], b[1], P=P, EQUAL=False)
     return after
 
 

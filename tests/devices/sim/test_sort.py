@@ -14,7 +14,6 @@ from antorcha.runtime.tensor import Tensor
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 REAL = (*FLOATS, torch.int8, torch.uint8, torch.int16, torch.int64, torch.bool)
 FEW = (torch.float32, torch.float16, torch.uint8, torch.int64)
-COMPLEX = (torch.complex64, torch.complex128)
 ALL = {"return_inverse": True, "return_counts": True}
 
 
@@ -183,18 +182,18 @@ def left_alone(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 def test_distinct() -> None:
     compare = Compared()
-    for dtype in (*REAL, *COMPLEX):
+    for dtype in (*FEW, torch.float64, torch.bool, torch.complex64):
         for shape in ((), (0,), (3, 0), (40, 50), (6000,)):
-            if shape == (6000,) and dtype not in FEW:
+            if shape == (6000,) and dtype not in (torch.float32, torch.int64):
                 continue
             x = data(shape, dtype, special=not dtype.is_complex)
             compare("unique", lambda t: torch.unique(t, **ALL), x)
             compare("runs", lambda t: torch.unique_consecutive(t, **ALL), x)
             compare("runs, turned", lambda t: torch.unique_consecutive(t.T, **ALL), x)
-        if dtype not in (*FEW, torch.complex64):
+        if dtype not in (torch.float32, torch.uint8, torch.complex64):
             continue
         x = data((9, 4, 5), dtype, special=False)[torch.arange(30) * 7 % 9]
-        for d in range(3):
+        for d in (0, 2):
             compare(f"unique along {d}", lambda t, d=d: torch.unique(t, dim=d, **ALL), x)
             compare(f"runs along {d}", lambda t, d=d: torch.unique_consecutive(t, dim=d, **ALL), x)
         compare("unique, turned", lambda t: torch.unique(t.permute(2, 0, 1), dim=1, **ALL), x)

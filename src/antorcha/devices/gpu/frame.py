@@ -63,6 +63,23 @@ class GridPlan:
     constants: tuple[Array, ...] = ()
 
 
+@struct
+class DynamicPlan:
+    """Kernels for results whose sizes depend on the data, in two stages.
+
+    The steps of ``first`` see the inputs, then its temporaries, and leave ``count`` numbers (int64)
+    in temporary number ``sizes``. ``layouts(numbers)`` gives the outputs' layouts, which are
+    allocated, and ``rest(numbers)`` the plan that fills them: its steps see the outputs, the
+    inputs, the temporaries of ``first``, then its own.
+    """
+
+    first: GridPlan
+    sizes: int
+    count: int
+    layouts: Callable[[Sequence[int]], Sequence[Layout]]
+    rest: Callable[[Sequence[int]], GridPlan]
+
+
 def blocks_for(count: int, each: int = THREADS) -> tuple[int, ...]:
     """A grid with a thread, or ``each`` elements of a block's, for every element."""
     blocks = -(-count // each)

@@ -17,32 +17,159 @@ from antorcha.core.device import Device, backend
 from antorcha.core.dtypes import by_name
 from antorcha.cuda import devices, graphs, memory, random, streams
 from antorcha.cuda.devices import (
-    _is_in_bad_fork, can_device_access_peer, current_device, device, device_count, device_of,
-    get_arch_list, get_device_capability, get_device_name, get_device_properties,
-    get_gencode_flags, init, is_available, is_bf16_supported, is_initialized, is_tf32_supported,
-    set_device, synchronize,
+    _is_in_bad_fork,
+    can_device_access_peer,
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_arch_list,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    get_gencode_flags,
+    init,
+    is_available,
+    is_bf16_supported,
+    is_initialized,
+    is_tf32_supported,
+    set_device,
+    synchronize,
 )  # fmt: skip
 from antorcha.cuda.graphs import (
-    CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables,
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
 )  # fmt: skip
 from antorcha.cuda.memory import (
-    caching_allocator_alloc, caching_allocator_delete, device_memory_used, empty_cache,
-    get_allocator_backend, get_per_process_memory_fraction, max_memory_allocated,
-    max_memory_cached, max_memory_reserved, mem_get_info, memory_allocated, memory_cached,
-    memory_reserved, memory_snapshot, memory_stats, memory_stats_as_nested_dict, memory_summary,
-    reset_accumulated_memory_stats, reset_max_memory_allocated, reset_max_memory_cached,
-    reset_peak_memory_stats, set_per_process_memory_fraction,
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    device_memory_used,
+    empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
 )  # fmt: skip
 from antorcha.cuda.random import (
-    get_rng_state, get_rng_state_all, initial_seed, manual_seed, manual_seed_all, seed, seed_all,
-    set_rng_state, set_rng_state_all,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
 )  # fmt: skip
 from antorcha.cuda.streams import (
-    Event, ExternalStream, Stream, StreamContext, current_stream, default_stream,
-    get_stream_from_external, set_stream, stream,
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    get_stream_from_external,
+    set_stream,
+    stream,
 )  # fmt: skip
 from antorcha.errors import AcceleratorError, MissingFeature, OutOfMemoryError, no_such_name
 from antorcha.tensor.legacy import STORAGE_NAMES, TYPE_NAMES, construct
+
+__all__ = [
+    "CUDAGraph",
+    "CUDAPluggableAllocator",
+    "CudaError",
+    "DeferredCudaCallError",
+    "Event",
+    "ExternalStream",
+    "MemPool",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "can_device_access_peer",
+    "current_device",
+    "current_stream",
+    "default_generators",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_memory_used",
+    "device_of",
+    "empty_cache",
+    "get_allocator_backend",
+    "get_arch_list",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_gencode_flags",
+    "get_per_process_memory_fraction",
+    "get_rng_state",
+    "get_rng_state_all",
+    "get_stream_from_external",
+    "graph",
+    "graph_pool_handle",
+    "graphs",
+    "has_half",
+    "has_magma",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_current_stream_capturing",
+    "is_initialized",
+    "is_tf32_supported",
+    "make_graphed_callables",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "nvtx",
+    "profiler",
+    "random",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "streams",
+    "synchronize",
+]  # fmt: skip
 
 has_half = True
 has_magma = False
@@ -127,10 +254,14 @@ def _elsewhere(module: str, name: str) -> Any:
     raise no_such_name(module, name, globals())
 
 
-for _module in (memory, random, streams, graphs):  # (their other names are those of the whole)
-    vars(_module)["__getattr__"] = lambda each, _of=_module.__name__.rpartition(".")[2]: (
-        _elsewhere(f"torch.cuda.{_of}", each)
-    )
+def _show_whole(module: ModuleType) -> None:
+    """Lets a module of ``torch.cuda`` show the names of the others, too."""
+    name = f"torch.cuda.{module.__name__.rpartition('.')[2]}"
+    vars(module)["__getattr__"] = lambda each: _elsewhere(name, each)
+
+
+for _module in (memory, random, streams, graphs):
+    _show_whole(_module)
 
 
 def _mark(*args: Any, **kwargs: Any) -> Any:

@@ -101,7 +101,8 @@ class DeviceProperties:
             f"minor={facts['minor']}, total_memory={self.total_memory >> 20}MB, "
             f"multi_processor_count={facts['multi_processor_count']}, uuid={self.uuid}, "
             f"pci_bus_id={facts['pci_bus_id']}, pci_device_id={facts['pci_device_id']}, "
-            f"pci_domain_id={facts['pci_domain_id']}, L2_cache_size={facts['L2_cache_size'] >> 20}MB)"
+            f"pci_domain_id={facts['pci_domain_id']}, "
+            f"L2_cache_size={facts['L2_cache_size'] >> 20}MB)"
         )
 
 
@@ -179,8 +180,8 @@ class device_of(device):
 
     def __init__(self, obj: Any) -> None:
         where = getattr(obj, "device", None)
-        there = where is not None and Device(where).type == "cuda"
-        super().__init__(Device(where) if there else None)
+        found = None if where is None else Device(where)
+        super().__init__(found if found is not None and found.type == "cuda" else None)
 
 
 def is_on_gpu(value: Any, name: str) -> bool:

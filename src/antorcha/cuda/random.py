@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from antorcha.core import dtypes
+from antorcha.core.device import CPU
 from antorcha.core.lazy import np
 from antorcha.cuda.devices import current_device, device_count, index_of, is_available
 from antorcha.errors import GraphError
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.create import from_array
-from antorcha.core.device import CPU
 
 DEFAULT_SEED = 67280421310721  # PyTorch's
 STATE_BYTES = 16

@@ -125,7 +125,7 @@ class Stream:
 class ExternalStream(Stream):
     """A stream of another library's, by the address of the driver's ``CUstream``."""
 
-    def __new__(cls, stream_ptr: int, device: Any = None, **kwargs: Any) -> Stream:
+    def __new__(cls, stream_ptr: int, device: Any = None, **kwargs: Any) -> Any:
         return cls._of(gpu_of(device).stream_at(stream_ptr))
 
 
@@ -195,13 +195,9 @@ class Event:
         """Milliseconds from this event to another; both are made with ``enable_timing=True``, and
         have been passed."""
         if not (self.timing and end_event.timing):
-            raise ValueRangeError(
-                "Both events must be created with argument 'enable_timing=True'."
-            )
+            raise ValueRangeError("Both events must be created with argument 'enable_timing=True'.")
         if not (self.cuda_event and end_event.cuda_event):
-            raise ValueRangeError(
-                "Both events must be recorded before calculating elapsed time."
-            )
+            raise ValueRangeError("Both events must be recorded before calculating elapsed time.")
         if not (self.query() and end_event.query()):
             raise GraphError(
                 "Both events must be completed before calculating elapsed time: "

@@ -398,12 +398,24 @@ def resize_out(name: str, out: TensorType, layout: Layout) -> None:
     resize(out, tuple(layout.shape))
 
 
+def grow_elsewhere(storage: _Any, nbytes: int, device: Device) -> None:
+    """Gives a storage in a device's memory more of it; the contents stay."""
+    larger = backend(device).allocate(nbytes)
+    flat = L.contiguous((storage.nbytes,), dtypes.uint8, device)
+    T.copy_(bare(flat, larger), bare(flat, storage))
+    runtime_storage.exchange(storage, larger)
+
+
 def resize(tensor: TensorType, shape: tuple[int, ...]) -> TensorType:
     """``Tensor.resize_``: another shape over the same storage, which grows if it must."""
     result = L.contiguous(shape, tensor._layout.dtype, tensor._layout.device)
     need = (tensor._offset + result.high) * result.itemsize
-    if need > tensor._storage.nbytes:
-        runtime_storage.resize(tensor._storage, need)
+    storage = tensor._storage
+    if need > storage.nbytes:
+        if storage.flags & runtime_storage.ELSEWHERE:
+            grow_elsewhere(storage, need, tensor._layout.device)
+        else:
+            runtime_storage.resize(storage, need)
     tensor._layout = result
     return tensor
 

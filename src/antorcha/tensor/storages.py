@@ -192,7 +192,7 @@ class UntypedStorage:
     # ---- its bytes
     def tolist(self) -> list[int]:
         """The bytes as numbers."""
-        found: list[int] = elements(self._storage, dtypes.uint8, "tolist").tolist()
+        found: list[int] = elements(self._readable(), dtypes.uint8, "tolist").tolist()
         return found
 
     def __iter__(self) -> Iterator[int]:
@@ -209,7 +209,7 @@ class UntypedStorage:
                 S.part(self._storage, start, max(stop - start, 0)), self._device
             )
         at = place_of(index, self.nbytes())
-        return int(elements(self._storage, dtypes.uint8, "storage[]")[at])
+        return int(elements(self._readable(), dtypes.uint8, "storage[]")[at])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         count = self.nbytes()
@@ -220,6 +220,9 @@ class UntypedStorage:
     def fill_(self, value: Any) -> UntypedStorage:
         """Sets every byte."""
         number = to_int("fill_", "value", value) & 255
+        if self._storage.flags & S.ELSEWHERE:
+            T.fill_(self._flat(), number)
+            return self
         writable(self._storage, dtypes.uint8, "fill_")[:] = number
         return self
 
@@ -256,7 +259,7 @@ class UntypedStorage:
         return UntypedStorage._of(found[id(self._storage)], self._device)
 
     def __reduce__(self) -> Any:
-        return _untyped_of, (bytes(memoryview(self._storage)),)
+        return _untyped_of, (bytes(memoryview(self._readable())),)
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
         """Reverses the bytes of each number of that dtype, in place."""
@@ -293,6 +296,10 @@ class UntypedStorage:
         if place is self._device:
             return self
         return UntypedStorage._of(T.to_device(self._flat(), place)._storage, place)
+
+    def _readable(self) -> S.Storage:
+        """The storage, or a copy in the host's memory."""
+        return self.cpu()._storage if self._storage.flags & S.ELSEWHERE else self._storage
 
     def _flat(self) -> Tensor:
         """The bytes as a tensor."""

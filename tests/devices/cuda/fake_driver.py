@@ -239,7 +239,8 @@ class FakeLibrary:
         stream: int, params: int, extra: int,
     ) -> None:  # fmt: skip
         _, spec = self.handles[function]
-        assert gx > 0 and gy > 0 and gz > 0 and bx <= spec.threads
+        assert min(gx, gy, gz) > 0
+        assert bx <= spec.threads
         where = (ctypes.c_void_p * 1).from_address(params)[0]
         words = self.host(where, 8 * PARAMETER_WORDS).view(np.int64).copy()
         step = GridStep(None, {}, (gx, gy, gz), bx, ())
@@ -365,7 +366,8 @@ class FakeLibrary:
 
     # ---- streams and events
     def do_cuStreamCreateWithPriority(self, out: int, flags: int, priority: int) -> None:
-        assert flags == 1 and -5 <= priority <= 0
+        assert flags == 1
+        assert -5 <= priority <= 0
         self.put(out, ctypes.c_void_p, self.handle(FakeStream(self.current.gpu)))
 
     def do_cuStreamSynchronize(self, stream: int) -> int:

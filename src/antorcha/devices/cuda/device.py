@@ -1,4 +1,4 @@
-"""The device ``cuda``: plans of ``devices/gpu`` launched on the current stream; NumPy does the rest.
+"""The device ``cuda``: plans of ``devices/gpu`` launched on the current stream; NumPy does more.
 
 Calls return when the GPU has been asked, not when it is done. What reads a result waits for the
 current stream. A copy from memory of the host that is not pinned has read it when the call returns

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from ctypes import c_char_p, c_float, c_int, c_size_t, c_uint, c_uint64, c_ubyte, c_void_p
+from ctypes import c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from typing import Any
 
 from antorcha.core.forks import held_over_forks
@@ -82,8 +82,8 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
 SUCCESS, OUT_OF_MEMORY, DEINITIALISED, NO_DEVICE, NOT_READY = 0, 2, 4, 100, 600
 PEER_ACCESS_ALREADY_ENABLED = 704
 MISSING = (
-    "Torch not compiled with CUDA enabled: there is no device 'cuda' here: {why}. It needs an NVIDIA "
-    "GPU and NVIDIA's driver (for CUDA 12 or newer); there is nothing else to install. Use "
+    "Torch not compiled with CUDA enabled: there is no device 'cuda' here: {why}. It needs an "
+    "NVIDIA GPU and NVIDIA's driver (for CUDA 12 or newer); there is nothing else to install. Use "
     "device='cpu' (torch.cuda.is_available() tells which)."
 )
 FORKED = (
@@ -143,12 +143,12 @@ class CudaDriver:
         self.call(name, ctypes.byref(out), *args)
         return out.value
 
-    def error(self, name: str, status: int, more: str = "") -> AcceleratorError:
+    def error(self, name: str, status: int, more: str = "") -> RuntimeError:
         """What a status says."""
-        kind = OutOfMemoryError if status == OUT_OF_MEMORY else AcceleratorError
-        error = kind(f"CUDA error: {self.text_of(status)} ({name} gives {status}){more}")
+        kind: type[Any] = OutOfMemoryError if status == OUT_OF_MEMORY else AcceleratorError
+        error: Any = kind(f"CUDA error: {self.text_of(status)} ({name} gives {status}){more}")
         error.error_code = status
-        return error
+        return error  # type: ignore[no-any-return]
 
     def text_of(self, status: int) -> str:
         """The driver's words for a status."""

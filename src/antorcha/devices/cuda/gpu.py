@@ -114,7 +114,7 @@ class Gpu:
         for stream in waiting:
             stream.raise_reports()
 
-    def fault(self, name: str, status: int) -> AcceleratorError:
+    def fault(self, name: str, status: int) -> RuntimeError:
         """A status that work of before may have caused: the error says which kernels ran last."""
         last = [each for stream in self.all_streams() for each in stream.last]
         more = f" on cuda:{self.index}"

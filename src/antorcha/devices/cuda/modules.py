@@ -51,9 +51,7 @@ def load(gpu: Gpu, name: str, image: bytes) -> int:
     options = (ctypes.c_int * 2)(ERROR_LOG, ERROR_BYTES)
     values = (ctypes.c_void_p * 2)(ctypes.addressof(log), LOG_BYTES)
     module = ctypes.c_void_p()
-    status = d.status(
-        "cuModuleLoadDataEx", ctypes.byref(module), image, 2, options, values
-    )
+    status = d.status("cuModuleLoadDataEx", ctypes.byref(module), image, 2, options, values)
     if status:
         said = log.value.decode(errors="replace").strip()
         if not said:
@@ -68,12 +66,9 @@ def load(gpu: Gpu, name: str, image: bytes) -> int:
 def function_facts(gpu: Gpu, function: int) -> dict[str, int]:
     """What the driver's compiler made of a kernel: registers, and bytes of local memory."""
     numbers = {"shared bytes": 1, "local bytes": 3, "registers": 4, "ptx": 5, "binary": 6}
-    return {
-        key: gpu.driver.number("cuFuncGetAttribute", k, function) for key, k in numbers.items()
-    }
+    return {key: gpu.driver.number("cuFuncGetAttribute", k, function) for key, k in numbers.items()}
 
 
 def forget() -> None:
     """Every kernel is loaded again (for tests)."""
     _functions.clear()
-

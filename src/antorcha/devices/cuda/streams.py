@@ -18,8 +18,8 @@ from antorcha.devices.cuda import driver
 from antorcha.errors import AcceleratorError, MissingFeature
 
 if TYPE_CHECKING:
-    from antorcha.devices.cuda.graphs import Capture
     from antorcha.devices.cuda.gpu import Gpu
+    from antorcha.devices.cuda.graphs import Capture
     from antorcha.devices.cuda.memory import GpuBlock, PinnedBlock
 
 PAGE_WORDS = 1024  # reports of a stream between two waits
@@ -181,9 +181,7 @@ class EventHandle:
         if self.gpu is None:
             stream.gpu.use()
             self.gpu = stream.gpu
-            self.handle = self.gpu.driver.number(
-                "cuEventCreate", self.flags, kind=ctypes.c_void_p
-            )
+            self.handle = self.gpu.driver.number("cuEventCreate", self.flags, kind=ctypes.c_void_p)
         elif self.gpu is not stream.gpu:
             raise AcceleratorError(
                 f"Event device {self.gpu.index} does not match recording stream's device "

@@ -136,10 +136,10 @@ class graph:
         capture_error_mode: str = "global", enable_annotations: bool = False,
         check_input_liveness: bool = False,
     ) -> None:  # fmt: skip
-        index_of()
+        gpu = gpu_of()
         if stream is None:
             stream = type(self).default_capture_stream
-            if stream is None or stream.device_index != index_of():
+            if stream is None or stream._stream.gpu is not gpu:
                 stream = type(self).default_capture_stream = Stream()
         self.cuda_graph, self.pool, self.mode = cuda_graph, pool, capture_error_mode
         self.capture_stream = stream

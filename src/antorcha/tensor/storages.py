@@ -425,19 +425,9 @@ def new_pinned(nbytes: int) -> S.Storage:
     return S.wrap(block.address, nbytes, block)
 
 
-def record_stream(self: Tensor, stream: Any) -> None:
-    """Tells that another stream uses the tensor: its memory goes to no other before that stream has
-    done what it was given so far. Changes nothing on the CPU."""
-    owner = self._storage.owner
-    while isinstance(owner, S.Storage):  # a part of one
-        owner = owner.owner
-    if hasattr(owner, "used_by"):
-        owner.used_by(stream._stream)
-
-
 def bind() -> None:
     """Sets the methods of this file on Tensor."""
-    for fn in (untyped_storage, share_memory_, pin_memory, record_stream):
+    for fn in (untyped_storage, share_memory_, pin_memory):
         setattr(Tensor, fn.__name__, fn)
     set_methods({
         "is_shared": lambda self: H.is_shared(self._storage),

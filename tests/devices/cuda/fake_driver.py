@@ -119,6 +119,10 @@ class FakeLibrary:
         assert found.gpu == number, f"a stream of GPU {found.gpu} while GPU {number} is current"
         return found
 
+    def waiting(self, handle: int) -> int:
+        """How many things a stream of the current GPU has not done yet."""
+        return len(self.stream(handle).queue)
+
     def give(self, stream: FakeStream, work: Work) -> None:
         (stream.queue if stream.graph is None else stream.graph).append(work)
 

@@ -134,7 +134,7 @@ def test_tensors_move(library: FakeLibrary) -> None:
     for peer in (strided.cuda(1), strided.to("cuda:1").to("cuda:0")):
         assert torch.equal(peer.cpu(), x.t()[2:, 1:])
     assert strided.cpu().stride() == torch.empty_strided((6, 5), (1, 6)).copy_(strided).stride()
-    with pytest.raises(RuntimeError, match="same device.*cuda:0 and cuda:1"):
+    with pytest.raises(RuntimeError, match=r"same device.*cuda:0 and cuda:1"):
         x.cuda() + x.cuda(1)
     with pytest.raises(RuntimeError, match="cuda:0 and cpu"):
         x.cuda() + x
@@ -165,7 +165,7 @@ def test_the_current_device(library: FakeLibrary) -> None:
         assert x.is_cuda
         assert repr(x) == "tensor([1., 1.])"
     assert repr(x) == "tensor([1., 1.], device='cuda:0')"
-    with pytest.raises(torch.AcceleratorError, match="invalid device ordinal.*no cuda:5"):
+    with pytest.raises(torch.AcceleratorError, match=r"invalid device ordinal.*no cuda:5"):
         torch.ones(2, device="cuda:5")
     with pytest.raises(RuntimeError):
         torch.cuda.set_device(2)

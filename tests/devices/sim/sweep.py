@@ -18,6 +18,7 @@ from antorcha.ops.kinds.record import Op
 from antorcha.runtime.tensor import Tensor
 from tests.ops.records import all_samples, differentiable, map_tensors, records, results, tensors_in
 
+DEVICE = "sim"  # (tools/gpu_day.py sweeps a GPU)
 RANDOM = (
     "rand",
     "normal",
@@ -39,7 +40,7 @@ def is_random(op: Op) -> bool:
 
 def differs(a: Tensor, b: Tensor, rtol: float) -> str:
     """How the simulator's result b differs from the CPU's; empty if it does not."""
-    if b.device.type != "sim":
+    if b.device.type != DEVICE:
         return f"is on {b.device}"
     if (a.shape, a.stride(), a.dtype) != (b.shape, b.stride(), b.dtype):
         return f"{a.dtype} {tuple(a.shape)} {a.stride()} is {b.dtype} {tuple(b.shape)} {b.stride()}"
@@ -80,7 +81,7 @@ def check(op: Op, dtype: str, args: Any, kwargs: Any, grad: bool) -> str:
     """What is wrong with a sample on the simulator; empty if nothing is."""
     if kwargs.get("device") is not None or not tensors_in((args, kwargs)):
         return ""
-    there = map_tensors((args, kwargs), lambda t: t.to("sim"))
+    there = map_tensors((args, kwargs), lambda t: t.to(DEVICE))
     try:
         ours = call(op, args, kwargs, grad)
     except Exception as error:

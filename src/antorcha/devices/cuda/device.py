@@ -200,6 +200,21 @@ class CudaBackend:
             raise device.fault(f"cuLaunchKernel of {name}", status)
         stream.last.append(name)
 
+    def constant(self, array: Array) -> Storage:
+        block = self.gpu.memory.steady(array.nbytes)
+        if array.nbytes:
+            self._send(block.address, np.ascontiguousarray(array), True)
+            self.gpu.stream.synchronize()  # (any stream may read it)
+        return wrap_elsewhere(block.address, array.nbytes, block)
+
+    def numbers(self, storage: Storage, count: int) -> list[int]:
+        data = np.empty(count, np.int64)
+        stream = self.gpu.stream
+        if stream.capture is None:
+            stream.call("cuMemcpyDtoHAsync_v2", data.ctypes.data, storage.ptr, data.nbytes)
+        stream.synchronize()
+        return data.tolist()
+
     def status_word(self, name: str, plan: GridPlan, operands: Sequence[Any]) -> GpuStatus:
         assert plan.fail is not None
         return GpuStatus(self.gpu.stream.status_word(Report(plan.fail, name, operands)))

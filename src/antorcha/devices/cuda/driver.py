@@ -148,7 +148,7 @@ class CudaDriver:
         kind: type[Any] = OutOfMemoryError if status == OUT_OF_MEMORY else AcceleratorError
         error: Any = kind(f"CUDA error: {self.text_of(status)} ({name} gives {status}){more}")
         error.error_code = status
-        return error  # type: ignore[no-any-return]
+        return error
 
     def text_of(self, status: int) -> str:
         """The driver's words for a status."""
@@ -189,7 +189,7 @@ def _look() -> None:
         driver = CudaDriver(open_library())
     except OSError as error:
         _process.why = f"no NVIDIA driver is installed ({error})"
-    except AcceleratorError as error:
+    except RuntimeError as error:
         _process.why = f"the NVIDIA driver does not start ({error})"
     else:
         if driver.count:

@@ -216,7 +216,8 @@ def properties_of(index: int) -> GpuProperties:
     name = ctypes.create_string_buffer(256)
     d.call("cuDeviceGetName", name, 256, number)
     uuid = (ctypes.c_ubyte * 16)()
-    d.call("cuDeviceGetUuid_v2", uuid, number)
+    if "cuDeviceGetUuid_v2" in d.functions:  # (from CUDA 11.4 on)
+        d.call("cuDeviceGetUuid_v2", uuid, number)
     text = bytes(uuid).hex()
     parts = (text[:8], text[8:12], text[12:16], text[16:20], text[20:])
     return GpuProperties(

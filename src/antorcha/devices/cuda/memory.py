@@ -143,6 +143,12 @@ class DeviceMemory:
         address = self.gpu.driver.number("cuMemAlloc_v2", nbytes, kind=ctypes.c_uint64)
         return GpuBlock(_Kept(), address, nbytes, self.gpu.default)
 
+    def steady(self, nbytes: int) -> GpuBlock:
+        """Memory that all streams read: it goes back when the whole GPU is done."""
+        self.gpu.use()
+        address = self.gpu.driver.number("cuMemAlloc_v2", max(nbytes, 1), kind=ctypes.c_uint64)
+        return GpuBlock(_Steady(self), address, nbytes, self.gpu.default)
+
     def release(self, block: GpuBlock) -> None:
         """Takes a block back, in its stream's order."""
         if self.gpu.driver.forked:
@@ -239,6 +245,23 @@ class _Kept:
 
     def release(self, block: GpuBlock) -> None:
         """Nothing: the context takes it along when the process ends."""
+
+
+class _Steady:
+    """The home of blocks that all streams read."""
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory = memory
+
+    def release(self, block: GpuBlock) -> None:
+        """Takes a block back: the GPU is waited for."""
+        gpu = self.memory.gpu
+        if gpu.driver.forked:
+            return
+        gpu.use()
+        if not self.memory.captures:  # (else it stays: it may be part of the graph)
+            gpu.driver.status("cuCtxSynchronize")
+            gpu.driver.status("cuMemFree_v2", block.address)
 
 
 def in_words(nbytes: int) -> str:

@@ -72,3 +72,8 @@ def function_facts(gpu: Gpu, function: int) -> dict[str, int]:
 def forget() -> None:
     """Every kernel is loaded again (for tests)."""
     _functions.clear()
+
+
+def loaded() -> dict[tuple[int, str], int]:
+    """The functions that have been loaded, by GPU and name."""
+    return dict(_functions)

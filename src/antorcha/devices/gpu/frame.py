@@ -2,7 +2,8 @@
 
 A kernel has one parameter, ``words: ptr[i64]``. First come the addresses of its buffers (at the
 element where each operand begins) and run-time numbers, in the order of ``GridStep.operands``, then
-the step's own words: sizes, strides. Buffers are the outputs, the inputs, then temporaries.
+the step's own words: sizes, strides. Buffers are the outputs, the inputs, then temporaries, then
+constants.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.lazy import Array
 from antorcha.core.structs import struct
 from antorcha.devices.complexes import part_of, type_or_pair
 from antorcha.devices.emit import Unsupported
@@ -27,7 +29,7 @@ MOST_DIMS = 12
 @struct
 class GridStep:
     """A kernel over a grid: ``blocks`` of ``threads``. ``operands``: which of the plan's buffers
-    and numbers it gets, by their place among outputs, inputs and temporaries."""
+    and numbers it gets, by their place among outputs, inputs, temporaries and constants."""
 
     kernel: Any  # a native function of one parameter, ``words: ptr[i64]``
     static: dict[str, Any]
@@ -43,13 +45,38 @@ class GridPlan:
 
     ``fail(code)`` makes the exception for what kernels leave in temporary number ``status`` (one
     int64, set to 0 before the first): it is read when they are done, and 0 is success. A plan
-    with it is waited for at once.
+    with it is waited for at once, or tells when it is next waited for.
+
+    ``constants`` are arrays of the host's that the kernels read: a device copies them to its memory
+    once for the plan.
+
+    ``over``: the plan where the outputs are somebody's already, who must not find them half
+    written after an error; None where it is the same.
     """
 
     steps: tuple[GridStep, ...]
     temporaries: tuple[int, ...] = ()
     status: int | None = None
     fail: Callable[[int], BaseException] | None = None
+    constants: tuple[Array, ...] = ()
+    over: GridPlan | None = None
+
+
+@struct
+class DynamicPlan:
+    """Kernels for results whose sizes depend on the data, in two stages.
+
+    The steps of ``first`` see the inputs, then its temporaries, and leave ``count`` numbers (int64)
+    in temporary number ``sizes``. ``layouts(numbers)`` gives the outputs' layouts, which are
+    allocated, and ``rest(numbers)`` the plan that fills them: its steps see the outputs, the
+    inputs, the temporaries of ``first``, then its own.
+    """
+
+    first: GridPlan
+    sizes: int
+    count: int
+    layouts: Callable[[Sequence[int]], Sequence[Layout]]
+    rest: Callable[[Sequence[int]], GridPlan]
 
 
 def blocks_for(count: int, each: int = THREADS) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.fallback import compile_on_host
-from antorcha.devices.gpu.frame import GridPlan, GridStep
+from antorcha.devices.gpu.frame import DynamicPlan, GridPlan, GridStep
 from antorcha.devices.gpu.templates import plan_for
 from antorcha.devices.numpy_semantics.host import results_of
 from antorcha.errors import OutOfRange
@@ -43,6 +43,14 @@ class GridDevice(Protocol):
         """Runs a kernel over the step's grid; it has copied the words when it returns."""
         ...
 
+    def constant(self, array: Words) -> Storage:
+        """A copy of an array, in row-major order, which any launch may read from then on."""
+        ...
+
+    def numbers(self, storage: Storage, count: int) -> list[int]:
+        """The first int64s of a temporary, when its kernels are done."""
+        ...
+
     def status_word(self, name: str, plan: GridPlan, operands: Sequence[Any]) -> Any:
         """Where kernels report: an object whose ``address`` is that of an int64 that is 0."""
         ...
@@ -60,6 +68,8 @@ def compile_for(
         plan = plan_for(what, outs, ins)
     except Unsupported as error:
         return compile_on_host(device, what, outs, ins, str(error))
+    if isinstance(plan, DynamicPlan):
+        return dynamic_launch_of(device, type(what).__name__, plan, ins)
     if isinstance(what, Reduce):
         outs = results_of(what, outs)
     return launch_of(device, type(what).__name__, plan, outs, ins)
@@ -85,8 +95,8 @@ def number_words(kind: type, value: Any) -> list[int]:
     return [int(value)]
 
 
-def operand_words(operands: Sequence[Any], flat: Sequence[Any]) -> list[list[int]]:
-    """The words of each operand of a call: where a tensor begins, or a number."""
+def words_of(operands: Sequence[Any], flat: Sequence[Any]) -> list[list[int]]:
+    """The words of each operand, whose storage and offset, or number, stand in ``flat``."""
     given: list[list[int]] = []
     at = 0
     for what in operands:
@@ -101,40 +111,79 @@ def operand_words(operands: Sequence[Any], flat: Sequence[Any]) -> list[list[int
     return given
 
 
-def step_words(step: GridStep, given: Sequence[Sequence[int]]) -> Words:
+def step_words(step: GridStep, buffers: Sequence[Sequence[int]]) -> Words:
     """The words of a step: those of its operands, then its own."""
     words = np.zeros(PARAMETER_WORDS, np.int64)
-    every = [*[w for k in step.operands for w in given[k]], *step.words]
+    every = [*[w for k in step.operands for w in buffers[k]], *step.words]
     words[: len(every)] = every
     return words
+
+
+class LoadedPlan:
+    """A plan on a device: its kernels are compiled, and its constants copied, at its first run."""
+
+    def __init__(
+        self, device: GridDevice, name: str, plan: GridPlan, operands: Sequence[Any]
+    ) -> None:
+        self.device, self.name, self.plan, self.operands = device, name, plan, operands
+        self.kernels: list[Any] | None = None
+        self.constants: list[Storage] = []
+
+    def run(self, given: Sequence[list[int]]) -> list[Storage]:
+        """Runs its steps over the buffers whose words are given, and gives its temporaries."""
+        device, plan, name = self.device, self.plan, self.name
+        if self.kernels is None:
+            self.constants = [device.constant(array) for array in plan.constants]
+            self.kernels = [device.load(step) for step in plan.steps]
+        status = None
+        if plan.status is not None:
+            status = device.status_word(name, plan, self.operands)
+        scratch: list[Storage] = [device.allocate(nbytes) for nbytes in plan.temporaries]
+        buffers = [*given, *[[s.ptr] for s in (*scratch, *self.constants)]]
+        if status is not None and plan.status is not None:
+            buffers[len(given) + plan.status] = [status.address]
+        for kernel, step in zip(self.kernels, plan.steps, strict=True):
+            device.launch(name, kernel, step_words(step, buffers), step)
+        device.finish(name, status)
+        return scratch
 
 
 def launch_of(
     device: GridDevice, name: str, plan: GridPlan, outs: Sequence[Layout], ins: Sequence[Any]
 ) -> Launch:
-    """A plan bound to operands: kernels are compiled at the first launch."""
+    """A plan bound to operands."""
     operands = [*outs, *ins]
-    kernels: list[Any] = []
-
-    def run(flat: Sequence[Any]) -> None:
-        if not kernels:
-            kernels.extend([device.load(step) for step in plan.steps])
-        given = operand_words(operands, flat)
-        status = None if plan.status is None else device.status_word(name, plan, operands)
-        scratch: list[Any] = [device.allocate(nbytes) for nbytes in plan.temporaries]
-        given += [[storage.ptr] for storage in scratch]
-        if status is not None and plan.status is not None:
-            given[len(operands) + plan.status] = [status.address]
-        for kernel, step in zip(kernels, plan.steps, strict=True):
-            device.launch(name, kernel, step_words(step, given), step)
-        device.finish(name, status)
+    loaded = LoadedPlan(device, name, plan, operands)
+    over = loaded if plan.over is None else LoadedPlan(device, name, plan.over, operands)
 
     def fresh(*flat: Any) -> Storage:
         storage = device.allocate(outs[0].nbytes)
-        run((storage, 0, *flat))
+        loaded.run(words_of(operands, (storage, 0, *flat)))
         return storage
 
     def into(*flat: Any) -> None:
-        run(flat)
+        over.run(words_of(operands, flat))
+
+    return Launch(fresh, into)
+
+
+def dynamic_launch_of(
+    device: GridDevice, name: str, plan: DynamicPlan, ins: Sequence[Any]
+) -> Launch:
+    """A plan in two stages: results are allocated between them."""
+    first = LoadedPlan(device, name, plan.first, ins)
+
+    def fresh(*flat: Any) -> list[tuple[Layout, Storage]]:
+        given = words_of(ins, flat)
+        scratch = first.run(given)
+        numbers = device.numbers(scratch[plan.sizes], plan.count)
+        found = [(layout, device.allocate(layout.nbytes)) for layout in plan.layouts(numbers)]
+        results = [[storage.ptr] for _, storage in found]
+        rest = LoadedPlan(device, name, plan.rest(numbers), ins)
+        rest.run([*results, *given, *[[s.ptr] for s in scratch]])
+        return found
+
+    def into(*flat: Any) -> None:
+        raise AssertionError("results whose sizes depend on the data are fresh")
 
     return Launch(fresh, into)

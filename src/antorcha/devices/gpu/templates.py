@@ -7,20 +7,21 @@ from typing import Any
 
 from antorcha.core.lazy import lazy
 from antorcha.devices.emit import Unsupported
-from antorcha.devices.gpu.frame import GridPlan
+from antorcha.devices.gpu.frame import DynamicPlan, GridPlan
 from antorcha.devices.gpu.pointwise import plan_pointwise
 from antorcha.lang.kernels import Description, Pointwise, Reduce
 from antorcha.runtime.memory.layout import Layout
 
-Planner = Callable[[Any, Sequence[Layout], Sequence[Any]], GridPlan]
+AnyPlan = GridPlan | DynamicPlan
+Planner = Callable[[Any, Sequence[Layout], Sequence[Any]], AnyPlan]
 
 
 def _deferred(module: str, name: str) -> Planner:
     """A planner whose module is imported when it is first needed."""
     found = lazy(f"antorcha.devices.gpu.{module}")
 
-    def planner(what: Any, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
-        plan: GridPlan = getattr(found, name)(what, outs, ins)
+    def planner(what: Any, outs: Sequence[Layout], ins: Sequence[Any]) -> AnyPlan:
+        plan: AnyPlan = getattr(found, name)(what, outs, ins)
         return plan
 
     return planner
@@ -32,7 +33,7 @@ PLANNERS: dict[type, Planner] = {
 }
 
 
-def plan_for(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
+def plan_for(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> AnyPlan:
     """The kernels for a description; Unsupported where no template covers it."""
     planner = PLANNERS.get(type(what))
     if planner is None:

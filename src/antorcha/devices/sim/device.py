@@ -39,6 +39,13 @@ def new_storage(nbytes: int) -> Storage:
     return wrap_elsewhere(block.address, nbytes, block)
 
 
+def new_constant(array: np.ndarray[Any, Any]) -> Storage:
+    """A storage in the simulator's memory with an array's elements in row-major order."""
+    storage = new_storage(array.nbytes)
+    memory.bytes_at(storage.ptr, array.nbytes)[:] = np.frombuffer(array.tobytes(), np.uint8)
+    return storage
+
+
 class GridRunner:
     """Runs grids one at a time, for they share the block's records and its shared memory."""
 
@@ -127,6 +134,13 @@ class SimulatedBackend:
 
     def launch(self, name: str, kernel: int, words: np.ndarray[Any, Any], step: GridStep) -> None:
         grid_runner().launch(name, kernel, words, step)
+
+    def constant(self, array: np.ndarray[Any, Any]) -> Storage:
+        return new_constant(array)
+
+    def numbers(self, storage: Storage, count: int) -> list[int]:
+        found: list[int] = memory.bytes_at(storage.ptr, 8 * count).view(np.int64).tolist()
+        return found
 
     def status_word(self, name: str, plan: GridPlan, operands: Sequence[Any]) -> SimulatedStatus:
         return SimulatedStatus(plan.fail)

@@ -499,3 +499,7 @@ class Backend(Protocol):
     def from_host(self, array: np.ndarray[Any, Any], out: Layout) -> Storage: ...
 
     def to_host(self, layout: Layout, storage: Storage, offset: int) -> np.ndarray[Any, Any]: ...
+
+    # A device that copies by itself may have two more: ``receive(source, layout, storage, offset,
+    # out, wait)``, a storage with a copy of another device's tensor, and ``deliver(layout, storage,
+    # offset, out)``, one in the host's memory which is there when the device has been waited for.

@@ -49,7 +49,7 @@ class GridPlan:
 
     ``fail(code)`` makes the exception for what kernels leave in temporary number ``status`` (one
     int64, set to 0 before the first): it is read when they are done, and 0 is success. A plan
-    with it is waited for at once.
+    with it is waited for at once, or tells when it is next waited for.
 
     ``over``: the plan where the outputs are somebody's already, who must not find them half
     written after an error; None where it is the same.

@@ -7,12 +7,13 @@ from typing import Any
 
 from antorcha.core.lazy import lazy
 from antorcha.devices.emit import Unsupported
-from antorcha.devices.gpu.frame import AnyPlan
+from antorcha.devices.gpu.frame import DynamicPlan, GridPlan
 from antorcha.devices.gpu.pointwise import plan_pointwise
 from antorcha.lang import kernels
 from antorcha.lang.kernels import Description
 from antorcha.runtime.memory.layout import Layout
 
+AnyPlan = GridPlan | DynamicPlan
 Planner = Callable[[Any, Sequence[Layout], Sequence[Any]], AnyPlan]
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 import antorcha
 from antorcha.devices.gpu import fallback
+from antorcha.devices.gpu.launcher import launch_of
 from antorcha.devices.gpu.matmul import matrix_product
 from antorcha.devices.gpu.product import ProductCut, plan_product, tiles_cut
-from antorcha.devices.sim.device import launch_of
+from antorcha.devices.sim import backend
 from antorcha.lang.kernels import MatMul
 from antorcha.runtime.tensor import Tensor
 
@@ -137,7 +138,7 @@ def run(what: MatMul, a: Tensor, b: Tensor, bias: Tensor | None, cut: ProductCut
     layouts = [t._layout for t in given]
     plan = plan_product(matrix_product(what), [out._layout], layouts, cut)
     flat = [x for t in (out, *given) for x in (t._storage, t._offset)]
-    launch_of("MatMul", plan, [out._layout], layouts).into(*flat)
+    launch_of(backend, "MatMul", plan, [out._layout], layouts).into(*flat)
     return out
 
 

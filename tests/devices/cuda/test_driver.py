@@ -376,3 +376,28 @@ def test_a_plan_over_what_is_there(library: FakeLibrary) -> None:
     launch = launch_of(backend(out.device), "Filled", plan(4, plan(2)), [out._layout], [])
     launch.into(out._storage, 0)
     assert out.tolist() == [4, 3, 0, 0]
+
+
+def test_draws_are_those_of_the_simulator_at_the_same_seed(library: FakeLibrary) -> None:
+    """Numbers depend on the seed alone, not on the GPU; manual_seed reaches every GPU."""
+    draws = {
+        "rand": lambda d: torch.rand(300, device=d),
+        "randn": lambda d: torch.randn(7, 5, device=d),
+        "randint": lambda d: torch.randint(0, 99, (50,), device=d),
+        "randperm": lambda d: torch.randperm(40, device=d),
+        "dropout": lambda d: torch.nn.functional.dropout(torch.ones(100, device=d), 0.3),
+        "exponential_": lambda d: torch.empty(9, device=d).exponential_(),
+    }
+    found = {}
+    for device in ("cuda", "cuda:1", "sim"):
+        torch.manual_seed(3)
+        found[device] = {name: draw(device).tolist() for name, draw in draws.items()}
+    assert found["cuda"] == found["cuda:1"] == found["sim"]
+    torch.cuda.manual_seed_all(3)
+    state = torch.cuda.get_rng_state()
+    again = torch.rand(300, device="cuda")
+    assert again.tolist() == found["cuda"]["rand"]
+    torch.cuda.set_rng_state(state)
+    assert (torch.rand(300, device="cuda") == again).all()
+    generator = torch.Generator(device="cuda").manual_seed(3)
+    assert (torch.rand(300, device="cuda", generator=generator) == again).all()

@@ -16,6 +16,7 @@ from tests.ops.records import records
 PAGE = Path(__file__).parents[3] / "docs" / "gpu.md"
 MOST_ON_HOST = 0.08  # of the records
 
+
 def some() -> list[Any]:
     """All records, or in the quick suite one in ten."""
     return records()[::10] if quick.active else records()

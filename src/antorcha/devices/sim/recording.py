@@ -22,7 +22,9 @@ ACCESS = np.dtype([("address", "i8"), ("nbytes", "i8"), ("block", "i8"), ("threa
 class LaunchedOperand:
     """A buffer of a launch: where it begins in the device's memory, and its elements' size."""
 
-    name: str  # out0, out1, ..., in0, in1, ...; temp0, ... of what only the plan's kernels see
+    # out0, out1, ..., in0, in1, ...; temp0, ... of what only a plan's kernels see; of a launch by
+    # hand operand0, operand1, ...
+    name: str
     address: int
     itemsize: int
     dtype: str  # of the kernel language; of a temporary "b32" and the like: so many bits
@@ -141,18 +143,21 @@ def temporaries_of(
     step: GridStep, words: np.ndarray[Any, Any], known: list[LaunchedOperand], accesses: Any
 ) -> list[LaunchedOperand]:
     """The buffers of a launch that are neither outputs nor inputs: their addresses are among its
-    words, and the width of the first access to one is taken for its elements' size."""
+    words, and the width of the first access to one is taken for its elements' size. Of a launch by
+    hand these are all buffers."""
     found: list[LaunchedOperand] = []
     addresses = {each.address for each in known}
-    for address in map(int, words[: 2 * len(step.operands)]):
+    by_hand = not step.static.get("P")
+    for k, address in enumerate(map(int, words[: 2 * len(step.operands)])):
         start, nbytes = memory.allocation_of(address)
-        if start != address or address in addresses:
+        if address in addresses or not (start == address or (by_hand and start)):
             continue
         addresses.add(address)
         inside = (accesses["address"] >= start) & (accesses["address"] < start + nbytes)
         if inside.any():
             size = abs(int(accesses["nbytes"][inside.argmax()]))
-            found.append(LaunchedOperand(f"temp{len(found)}", address, size, f"b{8 * size}"))
+            name = f"operand{k}" if by_hand else f"temp{len(found)}"
+            found.append(LaunchedOperand(name, address, size, f"b{8 * size}"))
     return found
 
 

@@ -54,6 +54,8 @@ def launch(
         raise ArgumentError(
             f"launch: threads={threads!r} must be a number from 1 to {runner.MOST_THREADS}"
         )
+    if len(operands) > PARAMETER_WORDS:
+        raise ArgumentError(f"launch: {len(operands)} operands; at most {PARAMETER_WORDS}")
     words = np.zeros(PARAMETER_WORDS, np.int64)
     given = [_word(k, operand) for k, operand in enumerate(operands)]
     words[: len(given)] = given

@@ -33,6 +33,20 @@ def test_every_access_is_noted() -> None:
     assert scale.source.startswith("devices/gpu/pointwise.py:")
 
 
+def test_operands_that_share_memory_are_told_apart() -> None:
+    pair = torch.arange(20.0).view(2, 10).to("sim")
+    first, second = pair
+    with torch.sim.recording() as launches:
+        first + second
+        pair.add_(1)
+    plus, bump = launches
+    for name in ("in0", "in1", "out0"):
+        assert sorted(a.element for a in plus.accesses if a.operand == name) == list(range(10)), (
+            name
+        )
+    assert {(a.operand, a.write) for a in bump.accesses} == {("in0", False), ("out0", True)}
+
+
 def test_nothing_is_noted_otherwise() -> None:
     x = torch.ones(4).to("sim")
     with torch.sim.recording() as launches:

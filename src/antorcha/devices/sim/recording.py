@@ -170,11 +170,17 @@ def _elements(operands: list[LaunchedOperand], accesses: Any) -> Iterator[Elemen
             each for each, (start, length) in zip(operands, homes, strict=True)
             if start <= address < start + length
         ]  # fmt: skip
-        inside.sort(key=lambda each: each.name.startswith("out") is not write)
         if inside:
-            operand = inside[0]
+            operand = min(inside, key=lambda each: _unlikely(each, address, write))
             yield ElementAccess(
                 int(access["block"]), int(access["thread"]), operand.name,
                 (address - operand.address) // operand.itemsize, write,
                 max(abs(nbytes) // operand.itemsize, 1),
             )  # fmt: skip
+
+
+def _unlikely(operand: LaunchedOperand, address: int, write: bool) -> tuple[bool, bool, int]:
+    """Of operands in one allocation the least has the access: an output if it writes, an input if
+    it reads, and of these the one that begins nearest before the address."""
+    away = address - operand.address
+    return operand.name.startswith("out") is not write, away < 0, abs(away)

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from antorcha.inspector.forms import escaped
-from antorcha.inspector.launch.facts import SEGMENT, LaunchFacts, OperandFacts, WarpAccess
+from antorcha.inspector.launch.facts import SEGMENT, BufferFacts, LaunchFacts, WarpAccess
 from antorcha.inspector.launch.words import LaunchWords
 from antorcha.inspector.numbers import ending, grouped
 from antorcha.inspector.tensor import svg
@@ -82,7 +82,7 @@ def _follows(elements: tuple[int, ...], k: int) -> bool:
     return elements[k] - elements[0] == k
 
 
-def _line_of(element: int, operand: OperandFacts) -> MapLine:
+def _line_of(element: int, operand: BufferFacts) -> MapLine:
     """Where an element is drawn."""
     of_segment = max(SEGMENT // operand.itemsize, 1)
     boxes = min(_PER_LINE, of_segment)
@@ -138,7 +138,7 @@ def _runs(numbers: list[int]) -> str:
 
 def _left_out(
     access: WarpAccess, cut: list[MapLine], touched: dict[int, list[Toucher]],
-    operand: OperandFacts, words: LaunchWords,
+    operand: BufferFacts, words: LaunchWords,
 ) -> str:  # fmt: skip
     said = []
     if cut:

@@ -52,7 +52,7 @@ class WarpAccess:
 
 
 @dataclass(frozen=True)
-class OperandFacts:
+class BufferFacts:
     """A buffer: how many of its elements the launch read and wrote, and in how many accesses.
     ``same_as``: an operand that begins at the same address, to which all accesses are counted."""
 
@@ -90,7 +90,7 @@ class LaunchFacts:
     writes: int
     noted: int
     elsewhere: int
-    operands: tuple[OperandFacts, ...]
+    operands: tuple[BufferFacts, ...]
     block: int
     lanes: int
     warp: tuple[WarpAccess, ...]
@@ -141,7 +141,7 @@ def gather(launch: SimulatedLaunch, *, name: str = "", block: int = 0) -> Launch
     )
 
 
-def _operands(launch: SimulatedLaunch) -> tuple[OperandFacts, ...]:
+def _operands(launch: SimulatedLaunch) -> tuple[BufferFacts, ...]:
     touched: dict[tuple[str, bool], set[int]] = {}
     counts: dict[tuple[str, bool], int] = {}
     for access in launch.accesses:
@@ -154,7 +154,7 @@ def _operands(launch: SimulatedLaunch) -> tuple[OperandFacts, ...]:
         same = first.setdefault(each.address, each.name)
         read, written = (each.name, False), (each.name, True)
         found.append(
-            OperandFacts(
+            BufferFacts(
                 each.name, each.dtype, each.itemsize, each.address % SEGMENT,
                 len(touched.get(read, ())), len(touched.get(written, ())),
                 counts.get(read, 0), counts.get(written, 0), same if same != each.name else "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antorcha.inspector.launch.facts import LaunchFacts, OperandFacts, ThreadElements, WarpAccess
+from antorcha.inspector.launch.facts import BufferFacts, LaunchFacts, ThreadElements, WarpAccess
 from antorcha.inspector.launch.words import LaunchWords
 from antorcha.inspector.numbers import grouped, memory_size
 from antorcha.inspector.tensor.rows import FactRow
@@ -69,7 +69,7 @@ def _access_note(facts: LaunchFacts, words: LaunchWords) -> str:
     return ", ".join(parts)
 
 
-def _operand_note(operand: OperandFacts, words: LaunchWords) -> str:
+def _operand_note(operand: BufferFacts, words: LaunchWords) -> str:
     if operand.same_as and not operand.reads + operand.writes:
         return words("same as", name=operand.same_as)
     parts = []

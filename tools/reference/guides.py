@@ -28,7 +28,15 @@ USER_GUIDES = (
     "see_inside", "performance", "profiling", "gpu", "lab", "troubleshooting",
 )  # fmt: skip
 """The guides for those who use antorcha, in order: they are there in every language."""
-INSIDE = ("architecture", "call_path", "adding_ops", "lessons", "coverage", "programs", "gpu_kernels")
+INSIDE = (
+    "architecture",
+    "call_path",
+    "adding_ops",
+    "lessons",
+    "coverage",
+    "programs",
+    "gpu_kernels",
+)
 """Those for people who change antorcha, or want the evidence: in English."""
 IMAGES = {".png", ".svg", ".jpg"}
 

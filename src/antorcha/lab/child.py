@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import faulthandler
+import gc
 import io
 import json
 import os
@@ -91,9 +92,11 @@ class LabKernel(Kernel):  # type: ignore[misc]
         return {"status": "ok", "execution_count": 0, "lab": _sendable(answer)}
 
     def _run(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self._beginning is None:
+            self._beginning = Beginning()
+            gc.freeze()  # what is loaded stays: no search of the memory need go through it
         if self.program is not None:
-            self.program.forget()
-        self._beginning = self._beginning or Beginning()
+            self.program.forget(request["folder"])
         program = ProgramRun(
             request["code"], request["name"], request["folder"], self._beginning, request["size"]
         )
@@ -121,6 +124,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         from antorcha.lab.check import check_step
         from antorcha.lab.lesson import Step
 
+        self._touch()
         names = {} if self.program is None else self.program.namespace
         verdicts = []
         for step in request["steps"]:
@@ -132,6 +136,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
     def _draw(self, request: dict[str, Any]) -> dict[str, Any]:
         """Draw the tensors that a lesson shows, in a namespace that no program sees."""
+        self._touch()
         names: dict[str, Any] = {"__name__": "__lesson__"}
         drawings = []
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -173,11 +178,17 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if self.session is not None:
             self.session.send(stream, "look_reply", _sendable(reply), parent, ident)
 
+    def _touch(self) -> None:
+        """What runs now may set something that the next program must not find."""
+        if self._beginning is not None:
+            self._beginning.touch()
+
     def _look(self, what: str, name: str, lang: str) -> dict[str, Any]:
         names = {} if self.program is None else self.program.namespace
         tensor = namespace.find(names, name)
         if tensor is None:
             return {"gone": True}
+        self._touch()  # (a subclass of the learner's may do anything when it is shown)
         if what == "graph":
             models = [value for value in names.values() if isinstance(value, Module)]
             model = models[0] if len(models) == 1 else None  # its parameters have better names

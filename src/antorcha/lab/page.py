@@ -25,11 +25,13 @@ from antorcha.lab.panes.inspector import Inspector
 from antorcha.lab.panes.lesson import LessonText
 from antorcha.lab.panes.results import Loss, Pictures, Profiler
 from antorcha.lab.panes.terminal import Terminal
+from antorcha.lab.refresher import Refresher
 from antorcha.lab.session import Session
 from antorcha.lab.words import LabWords
 from antorcha.lab.workplace import Workplace
 
-REFRESH = 0.1  # seconds between two looks at what has changed
+PACE = 0.02  # seconds, at least, between two times that the page is brought up to date
+BEAT = 0.5  # and at most: looks at a running program come by themselves
 ACCENT = LIGHT["accent"]  # of filled buttons, with white upon it, in both themes
 STYLE = Path(__file__).with_name("style.css")
 
@@ -109,7 +111,10 @@ class Page:
         ui.timer(0.1, lambda: ui.run_javascript(_SCRIPT % self.words("too_long")), once=True)
         self.session.viewers += 1
         context.client.on_delete(self._left)
-        ui.timer(REFRESH, self._refresh)
+        self._refresher = Refresher(self._refresh, PACE)
+        self.session.listeners.append(self._refresher.tell)
+        ui.timer(BEAT, self._refresher.tell)
+        ui.timer(0.01, self._refresher.tell, once=True)
         ui.timer(0.01, self._choose_theme, once=True)
 
     # ---- the frame ------------------------------------------------------------------------------
@@ -258,8 +263,9 @@ class Page:
             panel.set_visibility(each == name)
 
     def _refresh(self) -> None:
-        for pane in self._panes:
-            pane.refresh()
+        with self._main:
+            for pane in self._panes:
+                pane.refresh()
 
     # ---- choices --------------------------------------------------------------------------------
 
@@ -290,6 +296,8 @@ class Page:
         await self.session.run()
 
     def _left(self) -> None:
+        self.session.listeners.remove(self._refresher.tell)
+        self._refresher.stop()
         self.session.viewers -= 1
         self.session.left = time.monotonic()
 

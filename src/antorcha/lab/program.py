@@ -12,12 +12,13 @@ import asyncio
 import builtins
 import contextlib
 import gc
+import itertools
 import linecache
 import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
@@ -29,6 +30,7 @@ from antorcha.runtime.tensor import Tensor
 
 _FACES = (str(Path(antorcha.__file__).parent) + os.sep, f"{os.sep}ipykernel{os.sep}")
 _BEFORE = frozenset(sys.modules)  # what runs programs is never one of their modules
+FULL = 100  # every so many programs all of memory is searched for what nobody needs
 
 
 class ProgramRun:
@@ -57,6 +59,7 @@ class ProgramRun:
         self.name = name
         self.folder = folder
         self.module = ModuleType("__main__")
+        self._before = frozenset(sys.modules)
         self.notes = Notes((float, Tensor))
         self.profile: Any = None  # the profiler that watched the run, if one was asked for
         self.seconds = 0.0
@@ -86,16 +89,25 @@ class ProgramRun:
             self.seconds = time.perf_counter() - begin
         return None
 
-    def forget(self) -> None:
-        """Drop everything that the program left, so that its memory is free for the next."""
+    def forget(self, folder: str) -> None:
+        """Drop everything that the program left, so that its memory is free for the next, which
+        runs in `folder`."""
         self.namespace.clear()
         self.profile = None
         if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
             pyplot.close("all")
-        own = {name for name in list(sys.modules) if self._is_own(name.partition(".")[0])}
-        for name in own - _BEFORE:  # they may be edited between runs
-            del sys.modules[name]
-        gc.collect()
+        self._drop_modules(sys.modules.keys() - self._before)
+        if folder != self.folder:  # what lies there may have been imported from elsewhere
+            self.folder = folder
+            self._drop_modules(sys.modules.keys())
+        collect()
+
+    def _drop_modules(self, names: Set[str]) -> None:
+        """Let the program's own modules among these be imported anew: they may be edited."""
+        own = {top for top in {name.partition(".")[0] for name in names} if self._is_own(top)}
+        for name in set(names) - _BEFORE:
+            if name.partition(".")[0] in own:
+                del sys.modules[name]
 
     def _is_own(self, name: str) -> bool:
         """Is that top-level module one of the program's: does it lie beside it in its folder?"""
@@ -130,7 +142,7 @@ class ProgramRun:
         names.update(
             __builtins__=builtins, __file__=os.path.join(self.folder, self.name), __annotations__={}
         )
-        self._beginning.restore()
+        self._beginning.begin()
         # What asks for the terminal's size (shutil, rich, tqdm, pandas) reads it here. Tensors are
         # printed 80 columns wide whatever it is, as PyTorch prints them.
         os.environ["COLUMNS"], os.environ["LINES"] = map(str, self._size)
@@ -207,6 +219,19 @@ def traceback_text(error: BaseException) -> str:
         pending += [each for each in (one.__cause__, one.__context__) if each is not None]
         pending += one.exceptions or []
     return "".join(shown.format())
+
+
+_collections = itertools.count(1)
+
+
+def collect() -> None:
+    """Free what nobody can reach. What is left is set aside (`gc.freeze`), so that the next search
+    goes through what is new alone: all of antorcha's objects take longer than most programs. What
+    was set aside and has died since is found by a search of everything, now and then."""
+    if next(_collections) % FULL == 0:
+        gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 @contextlib.contextmanager

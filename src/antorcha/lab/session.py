@@ -1,8 +1,8 @@
 """One piece of work: its texts, its child process, and what the last run told.
 
 A session belongs to a lesson or to a file, not to a browser tab: any number of pages may look at
-it, come and go, be reloaded. Pages do not subscribe; they compare the session's counters with those
-they showed last, ten times a second (`Session.versions`).
+it, come and go, be reloaded. Each is told that something has changed (`Session.listeners`), and
+compares the session's counters with those that it showed last (`Session.versions`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from antorcha.lab.screen import USUAL, Screen, plain
 SETTLED = 0.8  # seconds without typing after which the text is saved
 TWICE = 0.4  # seconds within which a second request for the same is the same key, seen twice
 PICTURES = 12  # pictures kept of a run
+BRIEF = 0.04  # seconds: of a run that takes no longer, pages show the end alone
 
 
 def challenge_file(name: str) -> str:
@@ -43,7 +45,8 @@ class Session:
         self.folder = folder
         self.files = [file]  # the program, and the challenge's once it is begun
         self.active = 0
-        self.screen = Screen()
+        self.listeners: list[Callable[[], None]] = []  # called whenever something has changed
+        self.screen = Screen(self._tell)
         self.child = Child(self._hear, limits)
         self.versions: Counter[str] = Counter()
         self.viewers = 0
@@ -57,6 +60,7 @@ class Session:
         self.problem: FileProblem | None = None  # why the work is not saved
         self.verdicts: list[dict[str, Any]] = []
         self._drawn: dict[str, list[str]] = {}  # the lesson's drawings, by language
+        self._held = False  # are pages not told of what changes?
         self._free = asyncio.Lock()  # held while the child does something
         self._edited = 0.0
         self._saver: asyncio.Task[None] | None = None
@@ -209,6 +213,8 @@ class Session:
     async def _run_once(self, watched: str) -> None:
         self.save()
         self._ran = self.file.text
+        self._held = True
+        asyncio.get_running_loop().call_later(BRIEF, self._release)
         self.result, self.losses, self.pictures, self.verdicts = {}, {}, [], []
         self._enter("starting" if self.child.pid is None else "running", "result", "losses")
         self._changed("pictures", "verdicts")
@@ -322,6 +328,7 @@ class Session:
         self._threads = result.get("threads", [])
         if self._threads:
             self.say("threads_left", ", ".join(self._threads))
+        self._held = False
         self._enter("ready", "result", "losses", "rows", "prompt")
 
     @property
@@ -355,3 +362,12 @@ class Session:
 
     def _changed(self, *what: str) -> None:
         self.versions.update(what)
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in () if self._held else self.listeners:
+            listener()
+
+    def _release(self) -> None:
+        self._held = False
+        self._tell()

@@ -116,6 +116,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
             "rows": namespace.rows(program.namespace),
             "graphs": namespace.graph_names(program.namespace),
             "losses": program.notes.as_dict(),
+            "hints": program.hints.as_list(),
             "profile": _tell_profile(program),
         }
 
@@ -205,7 +206,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
     def publish_live(self, program: ProgramRun, parent: Any) -> None:
         """Send the rows of a running program, and its curves."""
-        content = {"rows": namespace.rows(program.namespace), "losses": program.notes.as_dict()}
+        content = {"rows": namespace.rows(program.namespace), "losses": program.notes.as_dict(),
+                   "hints": program.hints.as_list()}  # fmt: skip
         if self.session is not None:
             self.session.send(self.iopub_socket, "live", _sendable(content), parent)
 

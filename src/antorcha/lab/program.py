@@ -24,6 +24,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 import antorcha
+from antorcha.lab import hints
 from antorcha.lab.notes import HOOK, Notes, noting
 from antorcha.lab.process_reset import Beginning
 from antorcha.runtime.tensor import Tensor
@@ -61,6 +62,7 @@ class ProgramRun:
         self.module = ModuleType("__main__")
         self._before = frozenset(sys.modules)
         self.notes = Notes((float, Tensor))
+        self.hints = hints.ShapeHints()
         self.profile: Any = None  # the profiler that watched the run, if one was asked for
         self.seconds = 0.0
 
@@ -128,7 +130,8 @@ class ProgramRun:
     def _compile(self) -> CodeType:
         lines = self.code.splitlines(keepends=True)
         linecache.cache[self.name] = (len(self.code), None, lines, self.name)
-        return compile(noting(ast.parse(self.code, self.name)), self.name, "exec")
+        tree = noting(ast.parse(self.code, self.name))
+        return compile(self.hints.add_to(tree), self.name, "exec")
 
     def _run_profiled(self, code: CodeType) -> None:
         with antorcha.profiler.profile(
@@ -147,6 +150,8 @@ class ProgramRun:
         # printed 80 columns wide whatever it is, as PyTorch prints them.
         os.environ["COLUMNS"], os.environ["LINES"] = map(str, self._size)
         setattr(builtins, HOOK, self.notes)
+        setattr(builtins, hints.HOOK, self.hints)
+        setattr(builtins, hints.SWITCH, self.hints.switches)
         before, path = sys.modules["__main__"], list(sys.path)
         sys.modules["__main__"] = self.module
         sys.argv[:] = [self.name]

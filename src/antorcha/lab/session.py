@@ -55,6 +55,8 @@ class Session:
         self.result: dict[str, Any] = {}
         self.rows: list[dict[str, Any]] = []
         self.losses: dict[str, Any] = {}
+        self.hints: list[dict[str, Any]] = []  # shapes beside lines
+        self.hinted = ""  # the text that they belong to
         self.pictures: list[dict[str, str]] = []
         self.prompt: str | None = None  # what a program asks for a line with
         self.problem: FileProblem | None = None  # why the work is not saved
@@ -283,9 +285,10 @@ class Session:
             await asyncio.sleep(0.02)
         self.result, self.losses, self.pictures, self.rows, self.verdicts = {}, {}, [], [], []
         self.prompt, self._threads = None, []
+        self.hints, self.hinted = [], ""
         self.screen.clear()
         self.greet()
-        self._changed("result", "losses", "pictures", "rows", "verdicts", "cleared")
+        self._changed("result", "losses", "pictures", "rows", "verdicts", "hints", "cleared")
 
     def answer(self, line: str) -> None:
         """Give the program the line that it asks for."""
@@ -316,6 +319,8 @@ class Session:
     def _take(self, result: dict[str, Any]) -> None:
         self.result = result
         self.losses = result.get("losses", self.losses)
+        if "hints" in result:
+            self._hint(result["hints"])
         self.rows = result.get("rows", self.rows if result["ended"] == "failed" else [])
         self.prompt = None
         text = plain(result.get("text", ""))
@@ -350,11 +355,18 @@ class Session:
             self._changed("pictures")
         elif event.kind == "live":
             self.rows, self.losses = content["rows"], content["losses"]
+            self._hint(content["hints"])
             self._changed("rows", "losses")
         elif event.kind == "input":
             self.prompt = content["prompt"]
             self.screen.write(content["prompt"])
             self._changed("prompt")
+
+    def _hint(self, hints: list[dict[str, Any]]) -> None:
+        """Take over the shapes that the program has had so far."""
+        if (hints, self._ran) != (self.hints, self.hinted):
+            self.hints, self.hinted = hints, self._ran
+            self._changed("hints")
 
     def _enter(self, state: str, *changed: str) -> None:
         self.state = state

@@ -73,6 +73,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "kept_as": ("What you wrote is kept in {0}.", "Lo que escribiste está guardado en {0}."),
     "editor": ("Editor: {0}. Escape and then Tab leaves it.",
                "Editor: {0}. Con Escape y luego Tab se sale."),
+    "hints": ("Shapes beside lines (F2)", "Formas junto a las líneas (F2)"),
     "saved": ("Saved", "Guardado"),
     "unsaved": ("Not saved yet", "Sin guardar"),
     "save_again": ("Try again", "Intentarlo otra vez"),

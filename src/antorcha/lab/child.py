@@ -36,6 +36,7 @@ from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import namespace
 from antorcha.lab.allowance import Allowance
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
+from antorcha.lab.effects import EffectsWatch, Refused
 from antorcha.lab.output import PrivateThread
 from antorcha.lab.process_reset import Beginning
 from antorcha.lab.program import ProgramRun, position, traceback_text
@@ -62,8 +63,14 @@ class LabKernel(Kernel):  # type: ignore[misc]
         super().__init__(**kwargs)
         self.program: ProgramRun | None = None
         self._beginning: Beginning | None = None
+        self._effects = EffectsWatch()
         self._looking: _Looking | None = None  # at the program that runs
-        builtins.input = self.raw_input
+        builtins.input = self._ask
+
+    def _ask(self, prompt: object = "") -> str:
+        """``input`` as programs find it."""
+        self._effects.note()
+        return str(self.raw_input(prompt))
 
     # ---- requests -------------------------------------------------------------------------------
 
@@ -102,14 +109,17 @@ class LabKernel(Kernel):  # type: ignore[misc]
         )
         self.program = program
         with _Looking(self, program) as self._looking:
+            self._effects.begin(refuse=request["moved"])
             error = program.run(watched=request["watched"])
+            self._effects.end()
         self._looking = None
         # From here on, a Stop that comes late must not end the telling.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _show_pictures()
         sys.stdout.flush()
         return {
-            **_tell_error(error, program),
+            **_tell_error(error, program, explain=not request["moved"]),
+            "effects": self._effects.seen,
             "seconds": program.seconds,
             "watched": request["watched"],
             "threads": self._beginning.threads(),
@@ -244,9 +254,13 @@ class _Looking:
             pause = self._rows.spend(time.thread_time() - begin)
 
 
-def _tell_error(error: BaseException | None, program: ProgramRun) -> dict[str, Any]:
-    """How the program ended: ``ended`` is ok, error, stopped or exit; and what to show of it, in
-    every language: another page may be in another one."""
+def _tell_error(
+    error: BaseException | None, program: ProgramRun, *, explain: bool = True
+) -> dict[str, Any]:
+    """How the program ended: ``ended`` is ok, error, stopped, exit or refused; and what to show of
+    it, in every language: another page may be in another one."""
+    if isinstance(error, Refused):
+        return {"ended": "refused"}
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return {"ended": "ok"}
     if isinstance(error, SystemExit):
@@ -259,6 +273,8 @@ def _tell_error(error: BaseException | None, program: ProgramRun) -> dict[str, A
     if isinstance(error, KeyboardInterrupt):
         return {**told, "ended": "stopped"}
     told["ended"] = "error"
+    if not explain:
+        return told
     try:
         found = {lang: antorcha.explain(error, lang=lang) for lang in LANGUAGES}
         told["explanation"] = {lang: each.html() for lang, each in found.items()}

@@ -83,6 +83,7 @@ class Page:
         self.words = words
         self.lesson = lesson
         self._inside: dict[str, ui.element] = {}
+        self._inspecting: dict[str, Pane] = {}
         self._editor = Editor(self.view)
         self._panes: list[Pane] = []
 
@@ -235,7 +236,8 @@ class Page:
             )
             self._inside[name] = panel
             with panel:
-                self._add(makers[name](self.view))
+                self._inspecting[name] = makers[name](self.view)
+                self._add(self._inspecting[name])
         self._inside_tabs.set_value("inspector")
         self._look("inspector")
 
@@ -261,6 +263,8 @@ class Page:
     def _look(self, name: str) -> None:
         for each, panel in self._inside.items():
             panel.set_visibility(each == name)
+            self._inspecting[each].is_seen = each == name
+        self._inspecting[name].refresh()
 
     def _refresh(self) -> None:
         with self._main:

@@ -96,6 +96,11 @@ class Screen:
 
         return _SAID.sub(said, text).translate({1: None, 2: None})
 
+    def cut(self, place: int) -> None:
+        """Forget the text after `place`."""
+        self._text = self._text[: max(place - self._begin, 0)]
+        self._partial = ""
+
     def clear(self) -> None:
         """Forget the text; readers' places stay valid."""
         self._begin = self.end

@@ -7,16 +7,16 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from nicegui import context, ui
+from nicegui import background_tasks, context, ui
 
-from antorcha.lab import complete, draft, phrases
+from antorcha.lab import complete, draft, grip, phrases
 from antorcha.lab.panes.base import ANSWER, Pane, press
 
 
 class Editor(Pane):
     """Editor and toolbar."""
 
-    watches = ("text", "state", "result", "saved", "hints")
+    watches = ("text", "state", "result", "saved", "hints", "moving")
 
     def build(self) -> None:
         words = self.words
@@ -49,6 +49,8 @@ class Editor(Pane):
                     "F2": self._turn_hints,
                 },
             ).classes("lab-editor")
+        self._moved = ui.label().classes("lab-moved").props('aria-live="polite"')
+        ui.on(f"lab-grip-{self.editor.id}", self._grip)
         self._shown = self.session.active
         self._marked: tuple[int, ...] = ()  # of what the marks are that the editor shows
         self._is_underlined = False
@@ -98,6 +100,7 @@ class Editor(Pane):
     async def _complete(self, label: str) -> None:
         ui.run_javascript(await asyncio.to_thread(complete.script, self.editor.id, label))
         ui.run_javascript(phrases.script(self.editor.id, self.words.lang))
+        ui.run_javascript(grip.script(self.editor.id, self.words("grip"), self.words("grip_hint")))
         with contextlib.suppress(TimeoutError):
             answer = await ui.run_javascript(draft.script(self.editor.id), timeout=ANSWER)
             self._take_draft(draft.read(answer))
@@ -148,6 +151,16 @@ class Editor(Pane):
         if self._shown == self.session.active:
             self.session.edit(event.value or "")
 
+    def _grip(self, event: Any) -> None:
+        """A number is taken hold of, moved, or let go."""
+        moving = self.session.moving
+        if event.args == "begin":
+            moving.begin()
+        elif event.args == "move":
+            moving.move()
+        elif event.args == "end":
+            background_tasks.create(moving.end())
+
     def set_dark(self, dark: bool) -> None:
         """Follow the page's theme."""
         self.editor.set_theme(theme_of(dark))
@@ -162,6 +175,8 @@ class Editor(Pane):
         self._mark()
         self._run.set_enabled(not session.busy)
         self._stop.set_enabled(session.busy)
+        self._moved.set_text(session.moving.problem)
+        self._moved.set_visibility(bool(session.moving.problem))
         self._saved.set_text(self.words("saved" if session.file.is_saved else "unsaved"))
         self._show_tabs()
         self._show_problem()

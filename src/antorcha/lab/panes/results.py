@@ -17,6 +17,7 @@ class Loss(Pane):
     """The curve of every number that the program calls its loss."""
 
     watches = ("losses",)
+    rests = True
 
     def build(self) -> None:
         self._hint = ui.label(self.words("no_loss")).classes("lab-empty")
@@ -45,6 +46,7 @@ class Profiler(Pane):
     """What every operation took, in a run that was measured."""
 
     watches = ("result", "state")
+    rests = True
 
     def build(self) -> None:
         self._hint = ui.label(self.words("no_profile")).classes("lab-empty")

@@ -240,7 +240,7 @@ def test_a_map_of_many_cells_is_a_picture_in_the_theme_s_colours() -> None:
     planes = {image.get("id", "")[4]: plane(image[0]) for image in root.iter(f"{SVG}mask")}
     assert {colour: [(k, v) for k, v in enumerate(found) if v]
             for colour, found in planes.items()} == {
-        "p": [(0, 255)], "n": [(22, 127)], "x": [(399, 255)],
+        "p": [(0, 255)], "n": [(22, 128)], "x": [(399, 255)],
     }  # fmt: skip
     painted = [r for r in root.iter(f"{SVG}rect") if r.get("mask")]
     assert [r.get("class") for r in painted] == ["p", "n", "x"]

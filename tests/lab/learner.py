@@ -25,14 +25,11 @@ SWITCHES = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disab
             "--disable-component-update"]  # fmt: skip
 SLOWER = int(os.environ.get("ANTORCHA_LAB_SLOWER", "1"))  # times, the browser's processor
 FOCUS = "document.hasFocus() ? document.activeElement.className : 'nothing'"
-# Of the editor's lines: the text that is the learner's, and what stands beside it.
-TEXTS = """lines => lines.map(line => {
-  const copy = line.cloneNode(true);
-  copy.querySelectorAll(".lab-shape-hint").forEach(hint => hint.remove());
-  return copy.textContent;
+# Of the editor's lines: what stands beside them.
+HINTS = """lines => lines.map(line => {
+  const shown = getComputedStyle(line, "::after");
+  return shown.display === "none" ? "" : line.dataset.shape ?? "";
 })"""
-HINTS = """lines => lines.map(line => [...line.querySelectorAll(".lab-shape-hint")]
-  .filter(hint => hint.offsetParent).map(hint => hint.textContent).join())"""
 PATIENCE = 180.0  # seconds until something must have happened, on a machine with other work
 # As Playwright's own runner does in CI: a browser on a machine with other work loses a key or a
 # picture now and then. What failed and passed when tried again is listed in the run's summary.
@@ -134,7 +131,7 @@ class Learner:
         self.page.keyboard.insert_text(text)
 
     def text(self) -> str:
-        return "\n".join(self.page.locator(".cm-line").evaluate_all(TEXTS))
+        return "\n".join(self.page.locator(".cm-line").all_text_contents())
 
     def hints(self) -> dict[int, str]:
         """The shapes beside the editor's lines, by line."""

@@ -31,8 +31,8 @@ def test_shapes_stand_beside_lines_and_fade_on_editing(learner: Learner) -> None
     learner.run(SHAPES)
     learner.until(lambda: learner.hints() == wanted, "the shapes")
     assert learner.text() == SHAPES
-    hint = learner.page.locator(".lab-shape-hint").first
-    opacity = "each => getComputedStyle(each).opacity"
+    hint = learner.page.locator(".lab-shaped").first
+    opacity = "each => getComputedStyle(each, '::after').opacity"
     assert hint.evaluate(opacity) == "1"
     learner.page.click(".cm-line >> nth=1")
     learner.page.keyboard.press("End")
@@ -56,10 +56,26 @@ def test_a_key_hides_shapes_and_the_lab_remembers(lab: Lab, learner: Learner) ->
     kept = lambda: json.loads((lab.folder / MEMORY).read_text()).get("hints")  # noqa: E731
     learner.until(lambda: kept() is False, "that they are hidden, remembered")
     learner.page.reload()
-    learner.page.wait_for_selector(".lab-shape-hint", state="attached")
+    learner.page.wait_for_selector(".lab-shaped", state="attached")
     assert learner.hints() == {}
     learner.button("Shapes beside lines (F2)").click()
     learner.until(lambda: learner.hints()[2] == "300×2", "the shapes again")
+
+
+def test_a_shape_never_becomes_text(learner: Learner) -> None:
+    first = "import torch\nx = torch.ones(10, 1)"  # a shape is the last that the editor shows
+    learner.run(first)
+    learner.until(lambda: learner.hints() == {2: "10×1"}, "the shape")
+    learner.run("import torch\ny = torch.ones(4)")
+    learner.until(lambda: learner.hints() == {2: "4"}, "the other shape")
+    learner.page.keyboard.press("Control+End")
+    learner.page.keyboard.type(" + 1")
+    learner.page.keyboard.press("Enter")
+    learner.page.keyboard.type("z = y")
+    assert learner.text() == "import torch\ny = torch.ones(4) + 1\nz = y"
+    learner.page.keyboard.press("Control+A")
+    learner.page.keyboard.type("q = 1")
+    assert learner.text() == "q = 1"
 
 
 def test_another_file_has_none_of_them(learner: Learner) -> None:

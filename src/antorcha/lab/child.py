@@ -40,6 +40,7 @@ from antorcha.lab.effects import EffectsWatch, Refused
 from antorcha.lab.output import PrivateThread
 from antorcha.lab.process_reset import Beginning
 from antorcha.lab.program import ProgramRun, position, traceback_text
+from antorcha.lab.words import LabWords
 from antorcha.nn.module import Module
 from antorcha.profiler import session as profiling
 from antorcha.runtime.tensor import Tensor
@@ -117,6 +118,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _show_pictures()
         sys.stdout.flush()
+        program.film.finish()
         return {
             **_tell_error(error, program, explain=not request["moved"]),
             "effects": self._effects.seen,
@@ -127,6 +129,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
             "graphs": namespace.graph_names(program.namespace),
             "losses": program.notes.as_dict(),
             "hints": program.hints.as_list(),
+            "film": program.film.as_dict(program.namespace),
             "profile": _tell_profile(program),
         }
 
@@ -196,6 +199,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
     def _look(self, what: str, name: str, lang: str) -> dict[str, Any]:
         names = {} if self.program is None else self.program.namespace
+        if what == "film":
+            return self._look_at_film(name, lang)
         tensor = namespace.find(names, name)
         if tensor is None:
             return {"gone": True}
@@ -206,6 +211,18 @@ class LabKernel(Kernel):  # type: ignore[misc]
             graph = antorcha.graph(tensor, model=model, names=_leaf_names(names), lang=lang)
             return {"html": graph.svg()}
         return {"html": antorcha.inspect(tensor, name=name, lang=lang, names=names).html()}
+
+    def _look_at_film(self, name: str, lang: str) -> dict[str, Any]:
+        """A parameter in a frame: `name` is the frame's number and the parameter's."""
+        words = LabWords(lang)
+        index, number = map(int, name.split())
+        if self.program is None or index >= len(self.program.film.frames):
+            return {"gone": True}
+        headings = (words("film_weight"), words("film_gradient"), words("film_histogram"),
+                    words("film_plane"))  # fmt: skip
+        self._touch()  # (a module of the learner's runs)
+        names = self.program.namespace
+        return {"html": self.program.film.draw(index, number, lang, headings, names)}
 
     # ---- what is told without being asked -------------------------------------------------------
 

@@ -36,6 +36,7 @@ class Moving:
         session, result = self._session, self._session.result
         is_known = session.file.text == session.ran and not session.busy
         self._moves = True
+        session.keep_before()
         self._is_live = is_known and _may_go_on(result)
         self._shown = session.ran if is_known and result.get("ended") == "ok" else None
         self._tried = session.ran if is_known else None

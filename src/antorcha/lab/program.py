@@ -25,8 +25,10 @@ from typing import Any
 
 import antorcha
 from antorcha.lab import hints
+from antorcha.lab.film import Film
 from antorcha.lab.notes import HOOK, Notes, noting
 from antorcha.lab.process_reset import Beginning
+from antorcha.optim.optimizer import register_optimizer_step_pre_hook
 from antorcha.runtime.tensor import Tensor
 
 _FACES = (str(Path(antorcha.__file__).parent) + os.sep, f"{os.sep}ipykernel{os.sep}")
@@ -63,6 +65,7 @@ class ProgramRun:
         self._before = frozenset(sys.modules)
         self.notes = Notes((float, Tensor))
         self.hints = hints.ShapeHints()
+        self.film = Film(self.notes.newest)
         self.profile: Any = None  # the profiler that watched the run, if one was asked for
         self.seconds = 0.0
 
@@ -95,6 +98,7 @@ class ProgramRun:
         """Drop everything that the program left, so that its memory is free for the next, which
         runs in `folder`."""
         self.namespace.clear()
+        self.film.clear()
         self.profile = None
         if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
             pyplot.close("all")
@@ -152,6 +156,7 @@ class ProgramRun:
         setattr(builtins, HOOK, self.notes)
         setattr(builtins, hints.HOOK, self.hints)
         setattr(builtins, hints.SWITCH, self.hints.switches)
+        register_optimizer_step_pre_hook(self.film)  # (the next `restore` takes it away)
         before, path = sys.modules["__main__"], list(sys.path)
         sys.modules["__main__"] = self.module
         sys.argv[:] = [self.name]

@@ -56,6 +56,8 @@ class Session:
         self.result: dict[str, Any] = {}
         self.rows: list[dict[str, Any]] = []
         self.losses: dict[str, Any] = {}
+        self.before: dict[str, Any] = {}  # the losses of the run before
+        self.pinned: dict[str, Any] = {}  # those that were kept to compare with
         self.hints: list[dict[str, Any]] = []  # shapes beside lines
         self.hinted = ""  # the text that they belong to
         self.pictures: list[dict[str, str]] = []
@@ -222,6 +224,7 @@ class Session:
         self._ran = self.file.text
         self._held = True
         asyncio.get_running_loop().call_later(BRIEF, self._release)
+        self.keep_before()
         self.result, self.losses, self.pictures, self.verdicts = {}, {}, [], []
         self._enter("starting" if self.child.pid is None else "running", "result", "losses")
         self.changed("pictures", "verdicts")
@@ -244,6 +247,16 @@ class Session:
         if result["ended"] == "ok":
             self._warm = self.child.pid, self._ran
         self._take(result)
+
+    def keep_before(self) -> None:
+        """Another run begins: the curves of the last one stay, in grey."""
+        if any(curve["count"] > 1 for curve in self.losses.values()):
+            self.before = self.losses
+
+    def pin(self) -> None:
+        """Keep the curves to compare others with; or keep them no longer."""
+        self.pinned = {} if self.pinned else self.losses
+        self.changed("losses")
 
     def _say_begun(self, watched: str = "") -> None:
         self._begun = self.screen.end
@@ -327,6 +340,7 @@ class Session:
         self.result, self.losses, self.pictures, self.rows, self.verdicts = {}, {}, [], [], []
         self.prompt, self._threads = None, []
         self.hints, self.hinted = [], ""
+        self.before, self.pinned = {}, {}
         self.screen.clear()
         self.greet()
         self.changed("result", "losses", "pictures", "rows", "verdicts", "hints", "cleared")

@@ -11,7 +11,7 @@ import base64
 import math
 import zlib
 
-from antorcha.core.lazy import np
+from antorcha.core.lazy import Array, np
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.numbers import compact, rounded
 from antorcha.inspector.tensor import svg
@@ -151,16 +151,18 @@ def _masks(grid: Grid, board: _MatrixBoard, scale: _ColourScale) -> list[str]:
             planes[colour][k, j] = round(255 * opacity)
     place = {"x": board.left, "y": board.top, "width": board.columns * board.width,
              "height": board.rows * board.height}  # fmt: skip
-    pieces = []
-    for colour, plane in planes.items():
-        if plane.any():
-            data = png(plane)
-            name = f"ant-{colour}{len(data)}-{zlib.crc32(data):x}-{place['width']:.0f}"
-            source = f"data:image/png;base64,{base64.b64encode(data).decode('ascii')}"
-            dots = svg.tag("image", href=source, class_="dots", preserveAspectRatio="none", **place)
-            pieces.append(svg.tag("mask", dots, id=name, maskUnits="userSpaceOnUse", **place))
-            pieces.append(svg.tag("rect", class_=colour, mask=f"url(#{name})", **place))
-    return pieces
+    return [dots(plane, place, class_=colour) for colour, plane in planes.items() if plane.any()]
+
+
+def dots(plane: Array, place: dict[str, float], **look: str) -> str:
+    """A rectangle of that `look`, as strong in each cell as `plane` says (bytes), as SVG."""
+    data = png(plane.reshape(*plane.shape[:2], 1))
+    kind = "".join(look.values())[-9:].strip(")")
+    name = f"ant-{kind}{len(data)}-{zlib.crc32(data):x}-{place['width']:.0f}"
+    source = f"data:image/png;base64,{base64.b64encode(data).decode('ascii')}"
+    image = svg.tag("image", href=source, class_="dots", preserveAspectRatio="none", **place)
+    mask = svg.tag("mask", image, id=name, maskUnits="userSpaceOnUse", **place)
+    return mask + svg.tag("rect", mask=f"url(#{name})", **look, **place)
 
 
 def _column_labels(grid: Grid, board: _MatrixBoard) -> list[str]:

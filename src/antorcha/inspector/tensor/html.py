@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import replace
 
 from antorcha.inspector import theme
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.numbers import rounded
+from antorcha.inspector.reading import Elements
 from antorcha.inspector.tensor import draw_memory, draw_values
 from antorcha.inspector.tensor import rows as said
 from antorcha.inspector.tensor.facts import TensorFacts
-from antorcha.inspector.tensor.grids import shortened
+from antorcha.inspector.tensor.grids import HeatMap, shortened
 from antorcha.inspector.tensor.images import LARGEST, Image
 from antorcha.inspector.tensor.svg import tag
+from antorcha.inspector.tensor.values import describe
 from antorcha.inspector.tensor.words import WordTable
 
 _STYLE = (
@@ -65,6 +68,24 @@ def page(facts: TensorFacts, words: WordTable, brief: bool, printed: str = "") -
         inside.append('<div class="ant-panels">')
         inside += [_facts(facts, words), _memory(facts, words), *_values(facts, words), "</div>"]
     return "".join([*inside, "</div>"])
+
+
+def panels(
+    parts: Sequence[tuple[str, Elements, HeatMap]],
+    last: str,
+    words: WordTable,
+    more: tuple[str, str] = ("", ""),
+) -> str:
+    """Heat maps under their headings and, under the heading `last`, the histogram of the first;
+    before them `more`, a heading and a picture."""
+    inside = [f'<div class="ant ant-inspect" lang="{words.lang}">',
+              theme.style(_STYLE, draw_values.STYLE), '<div class="ant-panels">']  # fmt: skip
+    inside += [_panel(*more)] if more[1] else []
+    inside += [_panel(heading, draw_values.draw_heat(heat, words)) for heading, _, heat in parts]
+    histogram = describe(parts[0][1]).histogram if parts else None
+    if histogram is not None:
+        inside.append(_panel(last, draw_values.draw_histogram(histogram, words)))
+    return "".join([*inside, "</div></div>"])
 
 
 def _head(facts: TensorFacts) -> str:

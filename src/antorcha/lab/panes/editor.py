@@ -286,19 +286,17 @@ def theme_of(dark: bool) -> Any:
 
 
 def beside(text: str, hints: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the editor writes after lines.
+    """What the editor writes after lines: an attribute, which the style sheet shows. What stands
+    in the page as text, browsers take for typed when a selection of all is typed over.
 
-    >>> beside("a = 1\\nb = 2", [{"line": 2, "text": "3×2"}])
-    [{'kind': 'widget', 'position': 11, 'text': '3×2', 'class': 'lab-shape-hint'}]
+    >>> beside("a = 1\\nb = 2", [{"line": 2, "text": "3×2"}, {"line": 3, "text": "gone"}])
+    [{'kind': 'line', 'line': 2, 'class': 'lab-shaped', 'attributes': {'data-shape': '3×2'}}]
     """
-    ends, position = [], 0
-    for line in text.split("\n"):
-        ends.append(position + len(line))
-        position += len(line) + 1
+    lines = text.count("\n") + 1
     return [
-        {"kind": "widget", "position": ends[hint["line"] - 1], "text": hint["text"],
-         "class": "lab-shape-hint"}
-        for hint in hints if 0 < hint["line"] <= len(ends)
+        {"kind": "line", "line": hint["line"], "class": "lab-shaped",
+         "attributes": {"data-shape": hint["text"]}}
+        for hint in hints if 0 < hint["line"] <= lines
     ]  # fmt: skip
 
 

@@ -79,9 +79,9 @@ def test_long_films_are_thinned_by_halves(noted: Film) -> None:
     trained(3 * FRAMES)
     noted.finish()
     steps = [frame.step for frame in noted.frames]
-    assert len(steps) <= FRAMES + 1
-    assert steps[-1] == 3 * FRAMES
-    assert set(np.diff(steps[:-1])) == {4}
+    assert FRAMES / 2 < len(steps) <= FRAMES
+    assert (steps[0], steps[-1]) == (0, 3 * FRAMES)
+    assert max(np.diff(steps)) <= 8
 
 
 def test_large_parameters_are_samples_and_memory_is_bounded(
@@ -104,9 +104,7 @@ def test_little_time_makes_few_frames(noted: Film, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(film, "SHARE", 0.0)
     trained(50)
     noted.finish()
-    assert len(noted.frames) < 10
-    assert noted.frames[0].step == 0
-    assert noted.frames[-1].step == 50
+    assert [frame.step for frame in noted.frames] == [0, 50]
 
 
 def test_what_resists_makes_no_film(noted: Film) -> None:

@@ -1,9 +1,9 @@
 """A training as a film: what the parameters and their gradients were, step by step.
 
 Before each step of an optimizer its parameters are noted, and the gradients that they are about to
-follow; of large ones a sample. Where that grows too long, too large or too slow, every second frame
-goes and only every second step is noted from then on, so the film always covers the whole training.
-After the last step comes one more frame: what the training arrived at.
+follow; of large ones a sample. Where that grows too long or too large, every second frame goes, and
+only every second step is noted from then on; where noting has taken more than its share of time,
+steps are passed over. After the last step comes one more frame: what the training arrived at.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from antorcha.tensor.interop import from_numpy
 FRAMES = 400  # at most
 BYTES = 16 << 20  # that all of them may take
 SHARE = 0.02  # of the program's time, at most, goes into noting
-FREE = 0.004  # seconds of noting that any program may take
+FREE = 0.002  # seconds of noting that any program may take
+PASSED = 16  # steps that are passed over, at least, where it was too slow
 SIDE = 48  # rows and columns of the sample of a large parameter
 
 
@@ -41,6 +42,11 @@ class FilmFrame:
     curve: tuple[str, int]
     weights: dict[int, Array]
     gradients: dict[int, Array]
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes."""
+        return sum([array.nbytes for array in (*self.weights.values(), *self.gradients.values())])
 
 
 class Film:
@@ -57,6 +63,7 @@ class Film:
         self._numbers: dict[int, int] = {}  # id of a parameter -> its number
         self._parameters: list[weakref.ref[Tensor]] = []
         self._stride = 1
+        self._next = 0  # the step that is noted next
         self._bytes = 0
         self._begin = perf_counter()
         self._spent = 0.0
@@ -68,14 +75,18 @@ class Film:
         count = self.count
         self.count = count + 1
         self._last = optimizer
-        if count % self._stride or self._resists or profiling.running is not None:
+        if count < self._next or self._resists or profiling.running is not None:
             return
-        self._note(count, optimizer)
+        late = self._spent > FREE + SHARE * (perf_counter() - self._begin)
+        if not late:
+            self._note(count, optimizer)
+        after = count + (PASSED if late else 1)
+        self._next = -(-after // self._stride) * self._stride
 
     def finish(self) -> None:
         """The program is over: note what the training arrived at."""
         if self.frames and self._last is not None and not self._resists:
-            self._note(self.count, self._last, thins=False)
+            self._note(self.count, self._last)
         self._last = None
 
     def clear(self) -> None:
@@ -85,7 +96,7 @@ class Film:
 
     # ---- noting ---------------------------------------------------------------------------------
 
-    def _note(self, count: int, optimizer: Any, *, thins: bool = True) -> None:
+    def _note(self, count: int, optimizer: Any) -> None:
         begin = thread_time()
         try:
             frame = self._frame(count, optimizer)
@@ -93,11 +104,12 @@ class Film:
             self._resists = True
             return
         self.frames.append(frame)
-        arrays = [*frame.weights.values(), *frame.gradients.values()]
-        self._bytes += sum([array.nbytes for array in arrays])
+        self._bytes += frame.nbytes
         self._spent += thread_time() - begin
-        while thins and len(self.frames) > 1 and self._is_too_much():
-            self._thin()
+        while len(self.frames) > 2 and (len(self.frames) > FRAMES or self._bytes > BYTES):
+            del self.frames[1:-1:2]
+            self._stride *= 2
+            self._bytes = sum([frame.nbytes for frame in self.frames])
 
     def _frame(self, count: int, optimizer: Any) -> FilmFrame:
         weights, gradients = {}, {}
@@ -120,16 +132,6 @@ class Film:
             number = self._numbers[id(parameter)] = len(self._parameters)
             self._parameters.append(weakref.ref(parameter))
         return number
-
-    def _is_too_much(self) -> bool:
-        late = self._spent > FREE + SHARE * (perf_counter() - self._begin)
-        return late or len(self.frames) > FRAMES or self._bytes > BYTES
-
-    def _thin(self) -> None:
-        del self.frames[1::2]
-        self._stride *= 2
-        self._bytes //= 2
-        self._spent /= 2  # (what is left of it is what is paid for)
 
     # ---- telling --------------------------------------------------------------------------------
 

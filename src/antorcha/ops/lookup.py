@@ -25,6 +25,7 @@ from antorcha.lang.kernels import (
 from antorcha.ops.index import outside
 from antorcha.ops.kinds.arguments import Arguments
 from antorcha.ops.kinds.kernel import Planned, kernel
+from antorcha.ops.kinds.operands import common_dtype
 from antorcha.ops.kinds.params import to_ints
 from antorcha.ops.kinds.record import Op, T, composite, sparse_gradients
 from antorcha.ops.kinds.rows import Row, describe
@@ -483,9 +484,28 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------- sets of values
+def found_in(elements: _Any, tests: _Any, invert: bool) -> _Any:
+    """What ``isin`` runs: bisection in the sorted tests."""
+    dtype = common_dtype([elements._layout, tests._layout])
+    if dtype.kind == "c":
+        return T.complex_member(elements, tests, invert)
+    if dtype.kind == "b" or dtype.itemsize == 2:
+        dtype = dtypes.uint8 if dtype.kind == "b" else dtypes.float32
+    shape, count = tuple(elements._layout.shape), tests._layout.numel
+    if not count:
+        return T.full_layout(shape, invert, dtypes.bool_, elements._layout.device)
+    compared = T.ne if invert else T.eq
+    x, lines = [T.to_dtype(T.reshape(each, (-1,)), dtype) for each in (elements, tests)]
+    if count > 1:
+        lines = T.sort(lines)[0]
+        places = T.places_in(lines, T.contiguous(x), False, False, None)
+        lines = T.take(lines, T.clamp(places, max=count - 1))
+    return T.reshape(compared(x, lines), shape)
+
+
 @kernel(function=False, method=False)
-def member(elements: Tensor, tests: Tensor, invert: Bool):
-    """What ``isin`` runs."""
+def complex_member(elements: Tensor, tests: Tensor, invert: Bool):
+    """What ``isin`` runs for complex numbers, which have no order."""
 
     def run(x: Array, y: Array) -> Array:
         return np.isin(x, y, invert=invert)
@@ -493,7 +513,7 @@ def member(elements: Tensor, tests: Tensor, invert: Bool):
     return Planned(Host(run), [(tuple(elements.shape), dtypes.bool_)])
 
 
-@member.batches
+@complex_member.batches
 def _(batch, run, elements, tests, invert):
     if not batch.has(tests):
         return run(batch.whole(elements), tests, invert)
@@ -520,7 +540,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: Bool = False, inve
         each if isinstance(each, TensorType) else constant(np.asarray(each), layout.device)
         for each in (elements, test_elements)
     ]
-    return T.member(*pair, invert)
+    return found_in(*[each.detach() for each in pair], invert)
 
 
 @isin.samples

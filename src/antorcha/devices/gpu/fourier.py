@@ -178,6 +178,8 @@ def plan_fourier(what: Fourier, outs: Sequence[Layout], ins: Sequence[Any]) -> G
         return plan_pointwise(Pointwise((E.cast(E.input_(0, x.dtype), out.dtype),)), outs, ins)
     if any(o.dtype.to_real().name not in ("float32", "float64") for o in (out, x)):
         raise Unsupported(f"a transform of {x.dtype}")
+    if what.kind == "real" and x.dtype.kind == "c":
+        raise Unsupported("complex numbers as real ones")
     return FourierPlanner(what, out, x).plan()
 
 

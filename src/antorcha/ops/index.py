@@ -5,7 +5,6 @@ All indices are checked before anything is written; a bad one is named with its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha.core import dtypes

@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import Any as _Any
 
 from antorcha.core import dtypes
-from antorcha.core.lazy import np
 from antorcha.core.shapes import normalize_dim
 from antorcha.core.structs import replace
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Host
 from antorcha.ops.extrema import NONE
-from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.params import to_real
 from antorcha.ops.kinds.pointwise import pointwise
 from antorcha.ops.kinds.record import Op, T, composite

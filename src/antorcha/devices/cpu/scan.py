@@ -177,9 +177,7 @@ def fetch(P, k, p, fixed, step, at, count):
 def states(P, ins, fixed, steps, shape, at, count):
     """The states of the next ``width`` elements."""
     values = [
-        fetch(P, k, ins[k], fixed[k], steps[P.nout + k], at, count)
-        if P.used[k]
-        else None
+        fetch(P, k, ins[k], fixed[k], steps[P.nout + k], at, count) if P.used[k] else None
         for k in static(range(P.nin))
     ]
     if P.needs_position:

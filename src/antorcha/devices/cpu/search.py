@@ -79,12 +79,12 @@ def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
         if left == 0:
             line += 1
             left = t.values + 0
-        if not SORTER and T.size >= 4:
-            if min(left, v1 - v) >= static(WIDTH * VECTORS):
-                places_of_some(T, I, RIGHT, edges + line * t.step, t.edges, values + v, out + v)
-                v += static(WIDTH * VECTORS)
-                left -= static(WIDTH * VECTORS)
-                continue
+        some = static(WIDTH * VECTORS if not SORTER and T.size >= 4 else 0)
+        if some and min(left, v1 - v) >= some:
+            places_of_some(T, I, RIGHT, edges + line * t.step, t.edges, values + v, out + v)
+            v += some
+            left -= some
+            continue
         left -= 1
         value = values[v]
         lo = i64(0)

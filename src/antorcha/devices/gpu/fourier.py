@@ -1,9 +1,9 @@
 """Fourier transforms on a GPU: one dim after another, each by a pass or a few.
 
 A pass is a kernel of ``fourier_grid``. What fits in a block's memory takes one, which reads and
-writes every element once; longer transforms take passes of about equal lengths, through temporaries.
-The tables of roots are worked out in float64 from whole numbers of turns, so they are exact to the
-last bit or two, whatever the length.
+writes every element once; longer transforms take passes of about equal lengths, through
+temporaries. The tables of roots are worked out in float64 from whole numbers of turns, so they are
+exact to the last bit or two, whatever the length.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def table(name: str, key: tuple[int, ...], dtype: str) -> Array:
         found = spectrum_of(*key)
     else:
         whole, bits = key
-        step = 1 if name == "low" else 1 << bits
-        found = roots_of(np.arange(0, min(whole, 1 << bits) if name == "low" else whole, step), whole)
+        low = np.arange(min(whole, 1 << bits))
+        found = roots_of(low if name == "low" else np.arange(0, whole, 1 << bits), whole)
     return found.astype(dtype)
 
 
@@ -379,7 +379,8 @@ class FourierPlanner:
 
 def _nearest(strides: Sequence[int], sizes: Sequence[int]) -> int:
     """The least step between transforms."""
-    return min([abs(s) for s, n in zip(strides, sizes, strict=True) if n > 1 and s], default=1 << 62)
+    steps = [abs(s) for s, n in zip(strides, sizes, strict=True) if n > 1 and s]
+    return min(steps, default=1 << 62)
 
 
 def _by_item(strides: Sequence[int], dim: int, shape: Sequence[int]) -> bool:

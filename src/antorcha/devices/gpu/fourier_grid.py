@@ -1,4 +1,4 @@
-"""The kernel of Fourier transforms on a GPU: some transforms of a block, each by its threads together.
+"""The kernel of Fourier transforms on a GPU: a block does some transforms, its threads together.
 
 A transform of length m = R1 * R2 * .. is Stockham's: stage s has butterflies of radix Rs in
 registers, and what they give goes through shared memory to the next stage. With S the product of
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from antorcha.core.structs import struct
 from antorcha.devices.gpu.frame import GridTemplate, offsets_of, operand_place
@@ -328,7 +327,7 @@ def turned_inputs(P, words, values, j, before, at):
     found = [values[0]]
     for r in static(range(1, len(values))):
         root = from_table(P, words, "roots", low + static(at + (r - 1) * before))
-        found = found + [times(values[r], root)]
+        found = [*found, times(values[r], root)]
     return found
 
 
@@ -337,73 +336,78 @@ def item_origin(P, begins, c):
     return begins[2][c] if P.form.placed else P.I(0)
 
 
+@inline
+def stage_inputs(P, words, x, begins, planes, s, numbers, by_item):
+    """What this thread's butterflies of stage s are given."""
+    radix = static(P.stages[s][0])
+    values = [[[P.T(0), P.T(0)] for r in static(range(radix))] for u in static(numbers)]
+    for u in static(range(len(numbers))):
+        c, j, inside = butterfly_place(P, numbers[u], radix, by_item)
+        if inside:
+            for r in static(range(radix)):
+                e = j + static(r * (P.m // radix))
+                if s == 0:
+                    value = load_number(P, words, x, begins[1][c], item_origin(P, begins, c), e)
+                else:
+                    value = [planes[k][spread(P, c, e)] for k in static(range(2))]
+                values[u][r][0] = value[0]
+                values[u][r][1] = value[1]
+    return values
+
+
+@inline
+def stage_results(P, words, s, values, j):
+    """A butterfly's results, and the number of the first in the transform."""
+    radix, before, at = static(P.stages[s])
+    given = turned_inputs(P, words, values, j, before, at) if before > 1 else values
+    first = j // static(before) * static(before * radix) + j % static(before)
+    results = butterfly(P, given)
+    if P.form.product == "join" and s == len(P.stages) // 2 - 1:
+        for r in static(range(radix)):
+            by = from_table(P, words, "spectrum", first + static(r * before))
+            results[r] = swapped(times(results[r], by))
+    return results, first
+
+
 @native
 def fourier_grid(words: ptr[i64], *, P) -> void:
     """Words: the tables' addresses; what ``ITEMS`` .. ``DIMS`` name; the dims of the transforms:
     sizes, strides of output and input, and the number in the whole of each one's first element."""
-    count = static(P.form.count)
-    stages = static(len(P.stages))
+    count, stages = static((P.form.count, len(P.stages)))
     t = i32(thread())
     first = P.I(block()) * count
     items = own_word(P, words, ITEMS)
     out, x = operand_place(P, words, 0), operand_place(P, words, 1)
+    wide = words[0] & static(2 * P.T.size - 1) == 0
     begins = [shared(P.I, count) for k in static(range(P.columns))]
-    if stages > 1:
-        planes = [shared(P.T, static(count * P.pitch)) for k in static(range(2))]
+    room = static(count * P.pitch)
+    planes = [shared(P.T, room) for k in static(range(2 if stages > 1 else 0))]
     if t < count:
-        found = offsets_of(
-            P, words, static(P.own + DIMS), P.dims, P.columns, min(first + P.I(t), items - 1)
-        )
+        item = min(first + P.I(t), items - 1)
+        found = offsets_of(P, words, static(P.own + DIMS), P.dims, P.columns, item)
         for k in static(range(P.columns)):
             begins[k][t] = found[k]
     barrier()
-    wide = words[0] & static(2 * P.T.size - 1) == 0
     for s in static(range(stages)):
-        radix, before, at = static(P.stages[s])
-        each = static(P.m // radix)
-        some = static(-(-count * each // P.threads))
-        by_item = static(
-            P.form.by_item[0] if s == 0 else P.form.by_item[1] and s == stages - 1
-        )
+        radix, before, _at = static(P.stages[s])
+        last = static(s == stages - 1)
+        by_item = static(P.form.by_item[0] if s == 0 else P.form.by_item[1] and last)
+        some = static(-(-count * (P.m // radix) // P.threads))
         numbers = [t + static(u * P.threads) for u in static(range(some))]
-        values = [
-            [[P.T(0), P.T(0)] for r in static(range(radix))] for u in static(range(some))
-        ]
-        for u in static(range(some)):
-            c, j, inside = butterfly_place(P, numbers[u], radix, by_item)
-            if inside:
-                for r in static(range(radix)):
-                    e = j + static(r * each)
-                    if s == 0:
-                        value = load_number(
-                            P, words, x, begins[1][c], item_origin(P, begins, c), e
-                        )
-                        values[u][r][0] = value[0]
-                        values[u][r][1] = value[1]
-                    else:
-                        values[u][r][0] = planes[0][spread(P, c, e)]
-                        values[u][r][1] = planes[1][spread(P, c, e)]
-        if s > 0 and s < stages - 1:
+        values = stage_inputs(P, words, x, begins, planes, s, numbers, by_item)
+        if s > 0 and not last:
             barrier()
         for u in static(range(some)):
             c, j, inside = butterfly_place(P, numbers[u], radix, by_item)
             if inside:
-                given = values[u]
-                if before > 1:
-                    given = turned_inputs(P, words, values[u], j, before, at)
-                results = butterfly(P, given)
-                k0 = j // static(before) * static(before * radix) + j % static(before)
+                results, k0 = stage_results(P, words, s, values[u], j)
                 for r in static(range(radix)):
                     k = k0 + static(r * before)
-                    value = results[r]
-                    if P.form.product == "join" and s == stages // 2 - 1:
-                        value = swapped(times(value, from_table(P, words, "spectrum", k)))
-                    if s < stages - 1:
-                        planes[0][spread(P, c, k)] = value[0]
-                        planes[1][spread(P, c, k)] = value[1]
+                    if not last:
+                        planes[0][spread(P, c, k)] = results[r][0]
+                        planes[1][spread(P, c, k)] = results[r][1]
                     elif first + P.I(c) < items:
-                        store_number(
-                            P, words, out, begins[0][c], item_origin(P, begins, c), k, value, wide
-                        )
-        if s < stages - 1:
+                        origin = item_origin(P, begins, c)
+                        store_number(P, words, out, begins[0][c], origin, k, results[r], wide)
+        if not last:
             barrier()

@@ -130,4 +130,4 @@ def _nextafter_bfloat16(a: Any, b: Any) -> Any:
 nextafter: ScalarOp = ScalarOp(
     "nextafter", 2, only_floating, _nextafter, None, "The next number of the dtype from a to b.",
     accuracy=EXACT,
-)
+)  # fmt: skip

@@ -21,17 +21,30 @@ from antorcha.core.memo import kept
 from antorcha.core.structs import replace, struct
 from antorcha.devices.emit import MOST_KEPT, Unsupported
 from antorcha.devices.gpu.fourier_grid import (
+    PACKED,
     RADICES,
     FourierForm,
     FourierGrid,
     fourier_grid,
     stages_of,
-    tables_of,
+    unpack_grid,
 )
-from antorcha.devices.gpu.frame import MOST_DIMS, GridPlan, GridStep, dim_words, index_type
+from antorcha.devices.gpu.frame import (
+    MOST_BLOCKS,
+    MOST_DIMS,
+    THREADS,
+    GridPlan,
+    GridStep,
+    blocks_for,
+    dim_words,
+    index_type,
+    nested,
+    position_columns,
+)
 from antorcha.devices.gpu.pointwise import plan_pointwise
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Fourier, Pointwise
+from antorcha.lang.native.types import Ty
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 
@@ -42,6 +55,8 @@ NEAR = {4: 16, 8: 8}  # and 128 bytes
 BUSY = 264  # blocks that keep a GPU busy
 LONGEST = 1024  # of several passes, and of transforms side by side
 BACKWARDS = "to real"
+PACKS = {("real", "half"): ("pairs", PACKED), ("half", "real"): (PACKED, "pairs")}
+LEAST_PACKED = 8
 
 
 # ------------------------------------------------------------------------------------ tables
@@ -90,6 +105,8 @@ def table(name: str, key: tuple[int, ...], dtype: str) -> Array:
     """A table of complex numbers; ``key`` says of what."""
     if name == "roots":
         found = stage_roots(key)
+    elif name == "turns":
+        found = roots_of(np.arange(key[0] + 1), 2 * key[0])
     elif name == "chirp":
         found = chirp_of(*key)
     elif name == "spectrum":
@@ -250,26 +267,49 @@ class FourierPlanner:
         return Place(number, L.layout(tuple(shape), tuple(strides), self.dtype, source.device))
 
     def transform(self, signals: Signals) -> None:
-        n = signals.length
-        flip = signals.backwards
+        n, ends = signals.length, (signals.load, signals.store)
+        if n % 2 == 0 and n >= LEAST_PACKED and ends in PACKS:
+            signals = self.packed(signals)
+            n = signals.length
+        flip, pairs = signals.backwards, signals.load == "pairs"
         m = n if radices_of(n) else convolution_length(n)
-        first = FourierForm((), 0, 0, 0, load=signals.load, flip=(flip, False))
-        last = FourierForm((), 0, 0, 0, store=signals.store, flip=(False, flip),
-                           scaled=signals.scale != 1.0)  # fmt: skip
+        plain = FourierForm((), 0, 0, 0)
+        first = replace(plain, load=signals.load, flip=(flip and not pairs, False))
+        last = replace(plain, store=signals.store, flip=(False, flip), scaled=signals.scale != 1.0)
         lengths = passes_of(m, self.longest(signals))
+        if pairs and len(lengths) > 1:  # a pass of their own unpacks them
+            between = self.temporary(signals, n, 3)
+            self.passes(signals, between, lengths, first, plain)
+            self.add_unpacking(signals, between, last)
+        else:
+            self.passes(signals, signals.target, lengths, first, last)
+
+    def passes(
+        self, signals: Signals, target: Place, lengths: Sequence[int], first: FourierForm,
+        last: FourierForm,
+    ) -> None:  # fmt: skip
+        """A transform of some passes, or where they are longer than the signal, by Bluestein's."""
+        n, m = signals.length, math.prod(lengths)
         if m == n:
-            self.run(signals, signals.source, signals.target, lengths, first, last)
+            self.run(signals, signals.source, target, lengths, first, last)
             return
         first = replace(first, chirp=(True, False))
         last = replace(last, chirp=(False, True))
         if len(lengths) == 1:
             last = replace(last, product="join")
-            self.run(signals, signals.source, signals.target, lengths, first, last)
+            self.run(signals, signals.source, target, lengths, first, last)
             return
         plain = FourierForm((), 0, 0, 0)
+        # (the last pass writes where it reads: its results lie as its elements do)
         middle = self.temporary(signals, m, len(lengths) % 2)
         self.run(signals, signals.source, middle, lengths, first, replace(plain, product="end"))
-        self.run(signals, middle, signals.target, lengths, plain, last, len(lengths) % 2 + 1)
+        self.run(signals, middle, target, lengths, plain, last, len(lengths) % 2 + 1)
+
+    def packed(self, signals: Signals) -> Signals:
+        """A transform of real numbers, or to such, as one of pairs of them."""
+        load, store = PACKS[signals.load, signals.store]
+        m = signals.length // 2
+        return replace(signals, length=m, load=load, store=store)
 
     def longest(self, signals: Signals) -> int:
         """The longest transform that takes one pass."""
@@ -310,13 +350,17 @@ class FourierPlanner:
         dim, apart, after = signals.dim, m // length, m // length // before
         x, out = source.layout, target.layout
         step_in, step_out = x.strides[dim], out.strides[dim]
+        pair = step_in if form.load == "pairs" else step_out
+        step_in *= 1 + (form.load == "pairs")
+        step_out *= 1 + (form.store == "pairs")
+        halves = form.load in ("half", PACKED)
         others = [d for d in range(x.ndim) if d != dim]
         sizes = [out.shape[d] for d in others] + [after, before]
         read = [x.strides[d] for d in others]
-        read += [0, 0] if form.load == "half" else [before * step_in, step_in]
+        read += [0, 0] if halves else [before * step_in, step_in]
         write = [out.strides[d] for d in others] + [before * length * step_out, step_out]
         numbers = [0] * len(others) + ([1, 0] if before == 1 else [0, 1])
-        element_in = step_in if form.load == "half" else apart * step_in
+        element_in = step_in if halves else apart * step_in
         element_out = before * step_out
         near = (_nearest(read, sizes) < abs(element_in), _nearest(write, sizes) < abs(element_out))
         columns = [write, read, numbers] if form.placed else [write, read]
@@ -331,35 +375,56 @@ class FourierPlanner:
         stored = n // 2 + 1 if form.store == "half" else n
         whole = before * length
         bits = (whole.bit_length() + 1) // 2
-        scale = int(np.array([signals.scale]).view(np.int64)[0])
-        words = (items, element_in, element_out, scale, n, stored,
-                 apart if before == 1 else before, bits, *dim_words(sizes, columns))  # fmt: skip
+        words = (items, element_in, element_out, _bits(signals.scale), n, stored,
+                 apart if before == 1 else before, bits, pair, *dim_words(sizes, columns))  # fmt: skip
         keys = {
             "roots": form.radices, "chirp": (n,), "spectrum": (n, m), "high": (whole, bits),
-            "low": (whole, bits),
+            "low": (whole, bits), "turns": (n,),
         }  # fmt: skip
-        tables = [self.constant(table(t, keys[t], self.dtype.name)) for t in tables_of(form)]
         index = index_type((x, out), max(items * length, m))
+        self.add_step(fourier_grid, source, target, form, index, -(-items // count), words, keys)
+
+    def add_unpacking(self, signals: Signals, source: Place, last: FourierForm) -> None:
+        """The transform of real numbers, of that of their pairs."""
+        dim, n = signals.dim, signals.length
+        x, out = source.layout, signals.target.layout
+        read = [0 if d == dim else s for d, s in enumerate(x.strides)]
+        sizes, columns = nested(out.shape, [out.strides, read, *position_columns(out.shape, [dim])])
+        form = replace(last, threads=THREADS, dims=len(sizes), placed=True)
+        items = math.prod(out.shape)
+        words = (items, x.strides[dim], 0, _bits(signals.scale), n, 0, 0, 0, 0,
+                 *dim_words(sizes, columns))  # fmt: skip
+        index = index_type((x, out), items)
+        (blocks,) = blocks_for(items)
+        self.add_step(
+            unpack_grid, source, signals.target, form, index, blocks, words, {"turns": (n,)}
+        )
+
+    def add_step(
+        self, kernel: Any, source: Place, target: Place, form: FourierForm, index: Ty, blocks: int,
+        words: tuple[int, ...], keys: dict[str, tuple[int, ...]],
+    ) -> None:  # fmt: skip
+        if blocks > MOST_BLOCKS:
+            raise Unsupported(f"{blocks} blocks")
+        x, out = source.layout, target.layout
         template = kept(
             _templates, (form, x.dtype, out.dtype, index),
             lambda _: FourierGrid(form, out, x, index), MOST_KEPT,
         )  # fmt: skip
-        blocks = -(-items // count)
-        if blocks >= 1 << 31:
-            raise Unsupported(f"{items} transforms at once")
-        operands = (target.number, source.number)
         for place in (source, target):
             if place.number < 0:
                 slot = -1 - place.number
                 self.slots[slot] = max(self.slots.get(slot, 0), place.layout.nbytes)
-        step = GridStep(fourier_grid, {"P": template}, (blocks,), threads, operands, words)
+        tables = [self.constant(table(t, keys[t], self.dtype.name)) for t in template.tables]
+        operands = (target.number, source.number)
+        step = GridStep(kernel, {"P": template}, (blocks,), form.threads, operands, words)
         self.steps.append((step, tables))
 
     def team(self, length: int, stages: int, items: int, near: bool) -> tuple[int, int]:
         """Transforms of a block, and its threads."""
         busy = items * length > ROOM[self.part] * BUSY
         if stages == 1:
-            count = 256 if busy else 32
+            count = 128 if busy else 32
             return count, count
         room = ROOM[self.part] // 2 if busy else 256
         count = 1 << (max(room // length, 1).bit_length() - 1)
@@ -375,6 +440,11 @@ class FourierPlanner:
                 return k
         self.constants.append(array)
         return len(self.constants) - 1
+
+
+def _bits(number: float) -> int:
+    """A float64 as a word."""
+    return int(np.array([number]).view(np.int64)[0])
 
 
 def _nearest(strides: Sequence[int], sizes: Sequence[int]) -> int:

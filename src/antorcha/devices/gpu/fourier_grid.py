@@ -15,6 +15,10 @@ Lengths with other prime factors go by Bluestein's way: sums over x[e] w[e] / w[
 *chirp* w[e] = exp(-pi i e^2 / n), are a cyclic convolution of any greater length: a transform, a
 product with the *spectrum* of 1 / w, and a transform back. A transform back is one forwards of
 numbers whose parts are swapped, swapped again.
+
+Of an even number of real ones, neighbours are the two parts of half as many complex numbers z. With
+Z its transform over m, and r = exp(-pi i k / m), the real ones' is, for k = 0 .. m,
+``(Z[k] + conj Z[m - k]) / 2 + r (Z[k] - conj Z[m - k]) / 2i``.
 """
 
 from __future__ import annotations
@@ -56,16 +60,19 @@ RADICES = (13, 11, 8, 7, 5, 4, 3, 2)
 HALF_ROOT = math.sqrt(0.5)
 COSINES = tuple([tuple([math.cos(2 * math.pi * k / r) for k in range(r)]) for r in range(1, 14)])
 SINES = tuple([tuple([math.sin(2 * math.pi * k / r) for k in range(r)]) for r in range(1, 14)])
-ITEMS, STEP_IN, STEP_OUT, SCALE, LENGTH, STORED, SPACING, LOW_BITS, DIMS = range(9)
+ITEMS, STEP_IN, STEP_OUT, SCALE, LENGTH, STORED, SPACING, LOW_BITS, PAIR, DIMS = range(10)
 """The step's words: transforms; strides of their elements in both operands; the factor of all
 results; the signal's length; how many results are stored; by how much the numbers of a pass's
-elements differ in the whole signal; the bits of the low table of roots; the transforms' dims."""
+elements differ in the whole signal; the bits of the low table of roots; the stride between the real
+numbers of a pair; the transforms' dims."""
+PACKED = "packed half"
 
 
 @struct
 class FourierForm:
-    """What a pass does. ``load``: "complex", "real", or "half" of a transform of real numbers;
-    ``store``: "complex", "half", "real". ``by_item``: which of reading and writing goes along
+    """What a pass does. ``load`` and ``store``: "complex", "real", or "half" of a transform of real
+    numbers; "pairs" of real numbers, "packed half" of the transform of what was read so, or will be
+    stored so. ``by_item``: which of reading and writing goes along
     transforms side by side. ``flip``: the parts are swapped as they are read, as they are stored.
     ``chirp``: multiplied by the chirp there. ``product``: with the spectrum, "join" between two
     transforms, "end" after the only one. ``placed``: a pass of several."""
@@ -111,7 +118,7 @@ def tables_of(form: FourierForm) -> list[str]:
     """The constants that a pass reads, in the order of its operands."""
     wanted = {
         "roots": len(form.radices) > 1, "chirp": any(form.chirp), "spectrum": bool(form.product),
-        "high": form.turned, "low": form.turned,
+        "high": form.turned, "low": form.turned, "turns": PACKED in (form.load, form.store),
     }  # fmt: skip
     return [name for name, used in wanted.items() if used]
 
@@ -243,6 +250,37 @@ def load_half(P, words, x, begin, index):
 
 
 @inline
+def conjugate(a):
+    return [a[0], -a[1]]
+
+
+@inline
+def load_packed(P, words, x, begin, index):
+    """Number ``index`` of the transform of pairs, of the half of that of the real numbers."""
+    m, step = own_word(P, words, LENGTH), own_word(P, words, STEP_IN)
+    near = load_parts(P, x, begin + index * step)
+    far = conjugate(load_parts(P, x, begin + (m - index) * step))
+    for each in static((near, far)):
+        each[1] = select(index == 0, P.T(0), each[1])  # (the first and the last are real)
+    odd = times(conjugate(from_table(P, words, "turns", index)), minus(near, far))
+    even = plus(near, far)
+    return [even[0] - odd[1], even[1] + odd[0]]
+
+
+@inline
+def unpacked(P, words, near, far, k):
+    """Number k of the transform of real numbers, of numbers k and m - k of that of their pairs."""
+    far = conjugate(far)
+    odd = times(from_table(P, words, "turns", k), minus(near, far))
+    even = plus(near, far)
+    half = P.T(0.5)
+    if P.form.scaled:
+        half = half * P.T(bitcast(f64, words[static(P.own + SCALE)]))
+    found = [(even[0] + odd[1]) * half, (even[1] - odd[0]) * half]
+    return conjugate(found) if P.form.flip[1] else found
+
+
+@inline
 def load_number(P, words, x, begin, origin, e):
     """Element e of a transform, ready to be transformed forwards."""
     e = P.I(e)
@@ -252,6 +290,11 @@ def load_number(P, words, x, begin, origin, e):
     if inside:
         if P.form.load == "half":
             given = load_half(P, words, x, begin, index)
+        elif P.form.load == PACKED:
+            given = load_packed(P, words, x, begin, index)
+        elif P.form.load == "pairs":
+            at = begin + e * own_word(P, words, STEP_IN)
+            given = [x[at], x[at + own_word(P, words, PAIR)]]
         else:
             given = load_parts(P, x, begin + e * own_word(P, words, STEP_IN))
         if P.form.flip[0]:
@@ -292,14 +335,35 @@ def store_number(P, words, out, begin, origin, k, value, wide):
             value = [value[0], select(own, P.T(0), value[1])]
         if P.form.store == "real":
             out[at] = value[0]
+        elif P.form.store == "pairs":
+            out[at] = value[0]
+            out[at + own_word(P, words, PAIR)] = value[1]
         else:
-            both = ptr[P.T](out + at)
-            if wide:
-                pair = insert(insert(vec[P.T, 2](P.T(0)), 0, value[0]), 1, value[1])
-                store_whole(both, pair)
-            else:
-                both[0] = value[0]
-                both[1] = value[1]
+            store_parts(P, out, at, value, wide)
+
+
+@inline
+def store_parts(P, out, at, value, wide):
+    both = ptr[P.T](out + at)
+    if wide:
+        store_whole(both, insert(insert(vec[P.T, 2](P.T(0)), 0, value[0]), 1, value[1]))
+    else:
+        both[0] = value[0]
+        both[1] = value[1]
+
+
+@inline
+def keep_number(P, words, planes, c, k, value, last):
+    """Leaves a result for the next stage, or, after the last one, to be unpacked."""
+    if last and P.form.chirp[1]:
+        value = swapped(value)
+        if P.I(k) < own_word(P, words, STORED):
+            turned = times(value, from_table(P, words, "chirp", P.I(k)))
+            planes[0][spread(P, c, k)] = turned[0]
+            planes[1][spread(P, c, k)] = turned[1]
+    else:
+        planes[0][spread(P, c, k)] = value[0]
+        planes[1][spread(P, c, k)] = value[1]
 
 
 # ------------------------------------------------------------------------------------ stages
@@ -374,6 +438,7 @@ def fourier_grid(words: ptr[i64], *, P) -> void:
     """Words: the tables' addresses; what ``ITEMS`` .. ``DIMS`` name; the dims of the transforms:
     sizes, strides of output and input, and the number in the whole of each one's first element."""
     count, stages = static((P.form.count, len(P.stages)))
+    unpacks = static(P.form.store == PACKED)
     t = i32(thread())
     first = P.I(block()) * count
     items = own_word(P, words, ITEMS)
@@ -381,7 +446,7 @@ def fourier_grid(words: ptr[i64], *, P) -> void:
     wide = words[0] & static(2 * P.T.size - 1) == 0
     begins = [shared(P.I, count) for k in static(range(P.columns))]
     room = static(count * P.pitch)
-    planes = [shared(P.T, room) for k in static(range(2 if stages > 1 else 0))]
+    planes = [shared(P.T, room) for k in static(range(2 if stages > 1 or unpacks else 0))]
     if t < count:
         item = min(first + P.I(t), items - 1)
         found = offsets_of(P, words, static(P.own + DIMS), P.dims, P.columns, item)
@@ -391,11 +456,12 @@ def fourier_grid(words: ptr[i64], *, P) -> void:
     for s in static(range(stages)):
         radix, before, _at = static(P.stages[s])
         last = static(s == stages - 1)
-        by_item = static(P.form.by_item[0] if s == 0 else P.form.by_item[1] and last)
+        stores = static(last and not unpacks)
+        by_item = static(P.form.by_item[0] if s == 0 else P.form.by_item[1] and stores)
         some = static(-(-count * (P.m // radix) // P.threads))
         numbers = [t + static(u * P.threads) for u in static(range(some))]
         values = stage_inputs(P, words, x, begins, planes, s, numbers, by_item)
-        if s > 0 and not last:
+        if s > 0 and not stores:
             barrier()
         for u in static(range(some)):
             c, j, inside = butterfly_place(P, numbers[u], radix, by_item)
@@ -403,11 +469,41 @@ def fourier_grid(words: ptr[i64], *, P) -> void:
                 results, k0 = stage_results(P, words, s, values[u], j)
                 for r in static(range(radix)):
                     k = k0 + static(r * before)
-                    if not last:
-                        planes[0][spread(P, c, k)] = results[r][0]
-                        planes[1][spread(P, c, k)] = results[r][1]
+                    if not stores:
+                        keep_number(P, words, planes, c, k, results[r], last)
                     elif first + P.I(c) < items:
                         origin = item_origin(P, begins, c)
                         store_number(P, words, out, begins[0][c], origin, k, results[r], wide)
-        if not last:
+        if not stores:
             barrier()
+    if unpacks:
+        m = i32(own_word(P, words, LENGTH))
+        q = t
+        while q < (m + 1) * count:
+            c = q % count if P.form.by_item[1] else q // (m + 1)
+            k = q // count if P.form.by_item[1] else q - c * (m + 1)
+            near, far = select(k == m, 0, k), select(k == 0, 0, m - k)
+            if first + P.I(c) < items:
+                both = [
+                    [planes[i][spread(P, c, e)] for i in static(range(2))]
+                    for e in static((near, far))
+                ]
+                value = unpacked(P, words, both[0], both[1], P.I(k))
+                at = begins[0][c] + P.I(k) * own_word(P, words, STEP_OUT)
+                store_parts(P, out, at, value, wide)
+            q += P.threads
+
+
+@native
+def unpack_grid(words: ptr[i64], *, P) -> void:
+    """A number of the transform of real numbers, of that of their pairs in a temporary. Words as of
+    ``fourier_grid``; the dims are those of the results, with columns of output, input, number."""
+    i = P.I(block()) * static(P.threads) + P.I(thread())
+    if i < own_word(P, words, ITEMS):
+        out, x = operand_place(P, words, 0), operand_place(P, words, 1)
+        at = offsets_of(P, words, static(P.own + DIMS), P.dims, 3, i)
+        m, step, k = own_word(P, words, LENGTH), own_word(P, words, STEP_IN), at[2]
+        near = load_parts(P, x, at[1] + select(k == m, P.I(0), k) * step)
+        far = load_parts(P, x, at[1] + select(k == 0, P.I(0), m - k) * step)
+        wide = words[0] & static(2 * P.T.size - 1) == 0
+        store_parts(P, out, at[0], unpacked(P, words, near, far, k), wide)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import antorcha as torch
-from antorcha.devices.gpu import fallback
+from antorcha.devices.gpu import fallback, fourier
 from antorcha.devices.gpu.fourier import convolution_length, passes_of, radices_of, roots_of
+from antorcha.lang.native import i64
+from antorcha.runtime.call import plan as plans
 
 SIM = torch.device("sim")
 UNIT = {"complex64": 3e-7, "complex128": 6e-16, "float32": 3e-7, "float64": 6e-16}
@@ -177,6 +179,21 @@ def test_real_forms() -> None:
         wrong[f"rfftn {dims}"] = error(half, np.fft.rfftn(wide(x), axes=dims), 100)
         sizes = [x.shape[d] for d in dims]
         wrong[f"there and back {dims}"] = error(torch.fft.irfftn(half, sizes, dims), x, 100)
+    report(wrong)
+
+
+def test_elements_counted_in_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fourier, "index_type", lambda layouts, count: i64)
+    plans.flush()
+    wrong = {}
+    for n, dim in ((6, 0), (64, 1), (38, 1), (6000, 1), (8194, 1)):
+        x = numbers((n, 2) if dim == 0 else (2, n), "float32")
+        half = torch.fft.rfft(torch.from_numpy(x).to(SIM), dim=dim)
+        wrong[f"{n} half"] = error(half, np.fft.rfft(wide(x), axis=dim), n)
+        whole = torch.fft.ifft(half, n, dim=dim)
+        wrong[f"{n} whole"] = error(whole, np.fft.ifft(wide(half.cpu().numpy()), n, dim), n)
+        wrong[f"{n} back"] = error(torch.fft.irfft(half, n, dim), x, n)
+    plans.flush()
     report(wrong)
 
 

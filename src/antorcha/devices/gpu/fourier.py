@@ -375,8 +375,9 @@ class FourierPlanner:
         stored = n // 2 + 1 if form.store == "half" else n
         whole = before * length
         bits = (whole.bit_length() + 1) // 2
-        words = (items, element_in, element_out, _bits(signals.scale), n, stored,
-                 apart if before == 1 else before, bits, pair, *dim_words(sizes, columns))  # fmt: skip
+        spacing = apart if before == 1 else before
+        words = (items, element_in, element_out, _bits(signals.scale), n, stored, spacing, bits,
+                 pair, *dim_words(sizes, columns))  # fmt: skip
         keys = {
             "roots": form.radices, "chirp": (n,), "spectrum": (n, m), "high": (whole, bits),
             "low": (whole, bits), "turns": (n,),

@@ -258,10 +258,11 @@ def conjugate(a):
 def load_packed(P, words, x, begin, index):
     """Number ``index`` of the transform of pairs, of the half of that of the real numbers."""
     m, step = own_word(P, words, LENGTH), own_word(P, words, STEP_IN)
-    near = load_parts(P, x, begin + index * step)
-    far = conjugate(load_parts(P, x, begin + (m - index) * step))
-    for each in static((near, far)):
-        each[1] = select(index == 0, P.T(0), each[1])  # (the first and the last are real)
+    one = load_parts(P, x, begin + index * step)
+    other = load_parts(P, x, begin + (m - index) * step)
+    # (the first and the last are real)
+    near = [one[0], select(index == 0, P.T(0), one[1])]
+    far = [other[0], select(index == 0, P.T(0), -other[1])]
     odd = times(conjugate(from_table(P, words, "turns", index)), minus(near, far))
     even = plus(near, far)
     return [even[0] - odd[1], even[1] + odd[0]]
@@ -477,8 +478,8 @@ def fourier_grid(words: ptr[i64], *, P) -> void:
         if not stores:
             barrier()
     if unpacks:
-        m = i32(own_word(P, words, LENGTH))
-        q = t
+        m = i32(own_word(P, words, LENGTH)) if P.form.product else i32(P.m)
+        q = t + 0
         while q < (m + 1) * count:
             c = q % count if P.form.by_item[1] else q // (m + 1)
             k = q // count if P.form.by_item[1] else q - c * (m + 1)

@@ -47,6 +47,7 @@ def differs(a: Tensor, b: Tensor, rtol: float) -> str:
         return f"is on {b.device}"
     if (a.shape, a.stride(), a.dtype) != (b.shape, b.stride(), b.dtype):
         return f"{a.dtype} {tuple(a.shape)} {a.stride()} is {b.dtype} {tuple(b.shape)} {b.stride()}"
+    rtol = max(rtol, TOLERANCE.get(a.dtype.name, 0))
     x, y = np.asarray(a.detach().tolist()), np.asarray(b.detach().cpu().tolist())
     if x.dtype.kind in "fc":
         if not np.allclose(x, y, rtol=rtol, atol=rtol, equal_nan=True):

@@ -205,6 +205,8 @@ def _pow(a: Array, b: Array) -> Array:
 
 
 def _signbit(x: Array) -> Array:
+    if not is_float(x):
+        return x < 0
     return x.view(mx.int32) < 0 if x.ndim else x[None].view(mx.int32)[0] < 0
 
 

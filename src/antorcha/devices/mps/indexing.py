@@ -173,11 +173,14 @@ def _folded(what: Scatter, rows: Array, places: Array, given: Array) -> Array:
     if not what.own:
         base = mx.where((times > 0)[:, None], _nothing(fold, kind, wide), base)
     done = _accumulated(fold, base, places, given)[:n]
+    if kind == mx.bool_:
+        return done != 0
+    done = done if is_float(rows) else done.astype(kind)  # (sums of integers go round)
     if fold == "mean":
-        count = mx.maximum(times[:n] + int(what.own), 1)[:, None]
-        done = done / count if is_float(rows) else TABLE["floordiv"](done, mx.broadcast_to(
-            count, done.shape))  # fmt: skip
-    return done != 0 if kind == mx.bool_ else done.astype(kind)
+        count = mx.maximum(times[:n] + int(what.own), 1).astype(done.dtype)[:, None]
+        count = mx.broadcast_to(count, done.shape)
+        done = TABLE["div" if is_float(rows) else "floordiv"](done, count)
+    return done.astype(kind)
 
 
 def _nothing(fold: str, kind: Any, wide: Any) -> Array:

@@ -194,6 +194,8 @@ def compute_fourier(what: Fourier, outs: Sequence[Layout], ins: Sequence[Any]) -
     layout = ins[0]
     if layout.dtype.name not in ("float32", "complex64") or not what.dims or not layout.numel:
         raise Unsupported(f"a transform of {layout.dtype} along {what.dims}")
+    if layout.dtype.kind == "c" and (what.kind == "real" or what.onesided):
+        raise Unsupported("a transform of real numbers, of complex ones")
     dims = list(what.dims)
     sizes = [layout.shape[d] for d in dims]
     if what.kind == "to real":

@@ -55,6 +55,11 @@ def main() -> None:
     brief = torch.randn(4, 6, requires_grad=True).exp()._repr_html_()
     draw(browser, "inspect_brief", brief, 440, "light")
 
+    table, other = torch.ones(2, 64, 64).to("sim")
+    with torch.sim.recording() as launches:
+        table + other.t()
+    draw(browser, "inspect_launch", torch.inspect(launches[0]).html(), 1110, "light")
+
 
 def draw(browser: str, name: str, content: str, width: int, kind: str) -> None:
     """Photographs the page, and cuts off the empty paper below."""

@@ -12,7 +12,7 @@ from antorcha.core.dtypes import dtype as DType
 from antorcha.core.lazy import lazy
 from antorcha.core.shapes import Size
 from antorcha.core.shapes import broadcast_shapes as common_shape
-from antorcha.errors import ArgumentError, ShapeError
+from antorcha.errors import AcceleratorError, ArgumentError, OutOfMemoryError, ShapeError
 from antorcha.runtime.call import plan
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor
@@ -148,14 +148,6 @@ per_tensor_affine, per_tensor_symmetric, per_channel_affine, per_channel_symmetr
     qscheme(f"per_{of}_{kind}") for of in ("tensor", "channel") for kind in ("affine", "symmetric")
 ]
 per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
-
-
-class OutOfMemoryError(RuntimeError):
-    """No memory on a GPU. (Without memory on the CPU PyTorch raises RuntimeError: so do we.)"""
-
-
-class AcceleratorError(RuntimeError):
-    """A GPU's error; nothing raises it here."""
 
 
 Tensor.layout = property(lambda self: strided, doc="How the elements are kept.")  # type: ignore[assignment,method-assign]

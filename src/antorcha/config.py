@@ -20,6 +20,8 @@ ANTORCHA_TRACEBACK     ``short`` (default): an error shows the program's lines; 
                        own, too
 ANTORCHA_PROGRESS      ``on`` (default): a terminal shows when kernels are compiled for more than
                        half a second; ``off``: it does not
+ANTORCHA_SYNC          ``1``: each call waits for the GPU, so that an error comes at the line that
+                       is wrong (slow); ``0`` (default): it comes when the GPU is next waited for
 =====================  =========================================================================
 """
 
@@ -48,6 +50,7 @@ class Settings(NamedTuple):
     cache_size: int
     traceback: str
     progress: bool
+    sync: bool
 
 
 def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
@@ -60,6 +63,7 @@ def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
         cache_size=_cache_size(environ),
         traceback=_one_of(environ, "ANTORCHA_TRACEBACK", TRACEBACKS),
         progress=_one_of(environ, "ANTORCHA_PROGRESS", ("on", "off")) == "on",
+        sync=_one_of(environ, "ANTORCHA_SYNC", ("0", "1")) == "1",
     )
 
 
@@ -221,5 +225,5 @@ def _read(path: str) -> str:
 
 
 (
-    cache_dir, num_threads, call_path, target, cache_size, traceback, progress,
+    cache_dir, num_threads, call_path, target, cache_size, traceback, progress, sync,
 ) = settings(os.environ)  # fmt: skip

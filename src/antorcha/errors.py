@@ -225,6 +225,24 @@ class ValueRangeError(AntorchaError, ValueError):
     """
 
 
+class AcceleratorError(AntorchaError, RuntimeError):
+    """What a GPU's driver reports; ``error_code`` is its number.
+
+    Example: ``torch.ones(2, device="cuda:9")`` on a machine with one GPU.
+    """
+
+    error_code = 0
+
+
+class OutOfMemoryError(AntorchaError, RuntimeError):
+    """No memory on a GPU. (Without memory on the CPU PyTorch raises RuntimeError: so do we.)
+
+    Example: ``torch.empty(1 << 40, device="cuda")``.
+    """
+
+    error_code = 2
+
+
 class RandomError(ValueRangeError, RuntimeError):
     """A parameter that no distribution has. PyTorch raises RuntimeError here.
 

@@ -1,7 +1,8 @@
 """``torch.random``: seeds, generators and their states.
 
-The CPU's default generator is the one every draw without ``generator=`` uses. Its state is a
-ByteTensor of 5056 bytes, as PyTorch's: states may be exchanged with it.
+Each device has a default generator, which every draw there without ``generator=`` uses. The CPU's
+is a Mersenne Twister, with a state of 5056 bytes; devices that draw in parallel count (Philox), and
+have one of 16. States are ByteTensors, as PyTorch's: they may be exchanged with it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from antorcha.core import dtypes
-from antorcha.core.device import CPU, Device, as_device
+from antorcha.core.device import CPU, Device, as_device, backend
 from antorcha.core.lazy import np
 from antorcha.errors import ArgumentError, ShapeError, explain_missing
 from antorcha.ops.kinds.record import T
 from antorcha.ops.memory import constant
+from antorcha.runtime import philox
 from antorcha.runtime import random as runtime
 from antorcha.runtime.tensor import Tensor
 
@@ -28,11 +30,17 @@ class Generator(runtime.Generator):
     tensor([0.4963, 0.7682])
     """
 
+    device: Device
+    stream: Any = None  # what a device that draws by counting draws from
+
+    def __new__(cls, device: Any = "cpu") -> Generator:
+        chosen = cls if as_device(device) is CPU or cls is not Generator else DeviceGenerator
+        return object.__new__(chosen)
+
     def __init__(self, device: Any = "cpu") -> None:
-        place = as_device(device)
-        if place.type != "cpu":
-            raise ShapeError(f"Generator: there is no generator on device {place} yet; use 'cpu'")
-        self.device: Device = place
+        self.device = as_device(device)
+        if self.device is not CPU:
+            raise ShapeError(f"Generator: this class is the CPU's, not device {self.device}'s")
         super().__init__()
 
     def get_state(self) -> Any:
@@ -61,7 +69,7 @@ class Generator(runtime.Generator):
         return other
 
     def __reduce__(self) -> Any:
-        return _restore, (bytes(_bytes_of(self.get_state())),)
+        return _restore, (bytes(_bytes_of(self.get_state())), str(self.device))
 
     def __setstate__(self, state: Any) -> None:
         """Goes on from what PyTorch pickles: seed, offset, state."""
@@ -69,8 +77,48 @@ class Generator(runtime.Generator):
         self.set_state(numbers)
 
 
-def _restore(state: bytes) -> Generator:
-    result = Generator()
+class DeviceGenerator(Generator):
+    """A ``Generator`` of a device that draws by counting: a seed, and an offset that draws move."""
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = place = as_device(device)
+        if not _draws_by_counting(place):
+            raise ShapeError(f"Generator: there is no generator on device {place} yet; use 'cpu'")
+        self.stream = philox.PhiloxGenerator(runtime.DEFAULT_SEED)
+
+    def manual_seed(self, seed: int) -> DeviceGenerator:
+        """Starts the stream that belongs to ``seed``."""
+        self.stream.manual_seed(seed)
+        return self
+
+    def seed(self) -> int:
+        """Seeds from the system's randomness; gives the seed."""
+        return self.stream.seed()  # type: ignore[no-any-return]
+
+    def initial_seed(self) -> int:
+        """The seed that this stream started from."""
+        return self.stream.initial_seed()  # type: ignore[no-any-return]
+
+    def get_state(self) -> Any:
+        """The state: a tensor of 16 bytes, the seed and the offset."""
+        return constant(np.frombuffer(self.stream.get_state(), np.uint8), CPU)
+
+    def set_state(self, state: Any) -> None:
+        """Goes on from a state that ``get_state`` gave, here or in PyTorch for CUDA."""
+        self.stream.set_state(_bytes_of(state) if isinstance(state, Tensor) else bytes(state))
+
+
+def _draws_by_counting(place: Device) -> bool:
+    """Is there such a device, whose kernels draw?"""
+    try:
+        where = backend(place)
+    except (AssertionError, RuntimeError):
+        return False
+    return not where.host_memory and where.name != "meta"
+
+
+def _restore(state: bytes, device: str = "cpu") -> Generator:
+    result = Generator(device)
     result.set_state(state)
     return result
 
@@ -89,18 +137,22 @@ runtime.default_generator = default_generator  # the one that every draw finds
 
 
 def manual_seed(seed: int) -> Generator:
-    """Starts the default generator's stream that belongs to ``seed``; gives the generator.
+    """Starts the streams of all devices' default generators that belong to ``seed``; gives the
+    CPU's generator.
 
     >>> torch.manual_seed(42).initial_seed()
     42
     """
     default_generator.manual_seed(seed)
+    philox.seed_all(seed)
     return default_generator
 
 
 def seed() -> int:
-    """Seeds the default generator from the system's randomness; gives the seed."""
-    return default_generator.seed()
+    """Seeds the default generators from the system's randomness; gives the seed."""
+    chosen = default_generator.seed()
+    philox.seed_all(chosen)
+    return chosen
 
 
 def initial_seed() -> int:
@@ -118,28 +170,46 @@ def set_rng_state(new_state: Any) -> None:
     default_generator.set_state(_bytes_of(new_state))
 
 
+def get_all_states() -> Any:
+    """The states of all devices' default generators, to compare and to put back."""
+    return runtime.Generator.get_state(default_generator), philox.get_states()
+
+
+def set_all_states(states: Any) -> None:
+    """Puts all devices' default generators into states that ``get_all_states`` gave."""
+    default_generator.set_state(states[0])
+    philox.set_states(states[1])
+
+
 @contextlib.contextmanager
 def fork_rng(
     devices: Any = None, enabled: bool = True, _caller: str = "fork_rng",
     _devices_kw: str = "devices", device_type: str | None = None,
 ) -> Iterator[None]:  # fmt: skip
-    """What is drawn inside leaves no trace: the state is put back at the end.
+    """What is drawn inside leaves no trace: the states are put back at the end.
 
     >>> with torch.random.fork_rng():
     ...     _ = torch.manual_seed(0)
     ...     x = torch.rand(2)
 
-    ``enabled=False`` and ``device_type="meta"`` do nothing. ``devices`` name GPUs, of which there
-    are none.
+    ``enabled=False`` and ``device_type="meta"`` do nothing. ``devices`` are those whose generators
+    are put back beside the CPU's, as devices or as numbers of the ``device_type``; by default all.
     """
     if not enabled or device_type == "meta":
         yield
         return
-    before = get_rng_state()
+    before = get_all_states()
     try:
         yield
     finally:
-        set_rng_state(before)
+        default_generator.set_state(before[0])
+        chosen = None if devices is None else [_device_of(d, device_type) for d in devices]
+        philox.set_states(before[1], chosen)
+
+
+def _device_of(named: Any, device_type: str | None) -> Device:
+    """A device of ``fork_rng``: a number is one of the type."""
+    return Device(device_type or "cuda", named) if isinstance(named, int) else as_device(named)
 
 
 def thread_safe_generator() -> Generator | None:

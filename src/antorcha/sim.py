@@ -1,5 +1,8 @@
-"""The simulated GPU, from outside: what its launches did. Tensors go there by ``x.to("sim")``."""
+"""The simulated GPU, from outside: what its launches did, and launches of kernels of one's own.
 
+Tensors go there by ``x.to("sim")``."""
+
+from antorcha.devices.sim.by_hand import launch
 from antorcha.devices.sim.recording import (
     ElementAccess,
     LaunchedOperand,
@@ -7,4 +10,4 @@ from antorcha.devices.sim.recording import (
     recording,
 )
 
-__all__ = ["ElementAccess", "LaunchedOperand", "SimulatedLaunch", "recording"]
+__all__ = ["ElementAccess", "LaunchedOperand", "SimulatedLaunch", "launch", "recording"]

@@ -10,7 +10,7 @@ import pytest
 import antorcha
 from antorcha.devices.cpu import backend
 from antorcha.devices.numpy_semantics import host
-from antorcha.lang.kernels import Description, Draw, Host, Matrices
+from antorcha.lang.kernels import Description, Host, Matrices
 from antorcha.ops.kinds.record import Op
 from antorcha.runtime.call import plan
 from tests.ops.records import everything, samples
@@ -55,7 +55,6 @@ def test_ops_describe_what_they_compute(op: Op, asked: list[Any]) -> None:
 
 
 def test_every_description_is_interpreted() -> None:
-    """But draws: their numbers come from a generator in the host's memory, as it says there."""
     for kind in get_args(Description):
-        assert kind in host._COMPUTE or kind is Draw
+        assert kind in host._COMPUTE
         assert kind.__doc__

@@ -132,12 +132,16 @@ def faces() -> list[Any]:
         explained = torch.explain(error, lang="es")
     model = torch.nn.Sequential(torch.nn.Linear(2, 1))
     named = torch.inspect(x, name="aña→", lang="es")
+    with torch.sim.recording() as launches:
+        torch.ones(9, device="sim") + 1
+    launch = torch.inspect(launches[-1], name="aña→", lang="es")
     return [
         found("many dims"), named, torch.summary(model, (1, 2)), torch.graph(x.sum()), explained,
+        launch,
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("k", range(5))
+@pytest.mark.parametrize("k", range(6))
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_a_terminal_of_few_characters(
     k: int, encoding: str, monkeypatch: pytest.MonkeyPatch
@@ -225,6 +229,12 @@ def test_the_short_form_of_a_long_one() -> None:
     titles = [title.text for title in root.iter(f"{SVG}title")]
     assert titles[:2] == ["[0, 0]: 0.0", "[0, 96]: 0.0"]
     assert "of every 192 rows and 96 columns one is shown" in inspection.html(brief=True)
+
+
+def test_large_numbers_are_written_with_spaces() -> None:
+    html = found("large").html()
+    assert "2\N{NO-BREAK SPACE}097\N{NO-BREAK SPACE}152 " in html
+    assert "\N{REPLACEMENT CHARACTER}" not in html
 
 
 def test_strange_names_are_escaped() -> None:

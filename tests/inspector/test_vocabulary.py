@@ -8,11 +8,12 @@ import pytest
 
 from antorcha.inspector.explain import words as explain_words
 from antorcha.inspector.graph import words as graph_words
+from antorcha.inspector.launch import words as launch_words
 from antorcha.inspector.tensor import words
 from antorcha.inspector.vocabulary import LANGUAGES, Vocabulary, spoken
 
 VOCABULARIES: list[type[Vocabulary]] = [
-    words.WordTable, graph_words.GraphWords, explain_words.ExplainWords
+    words.WordTable, graph_words.GraphWords, explain_words.ExplainWords, launch_words.LaunchWords
 ]  # fmt: skip
 
 

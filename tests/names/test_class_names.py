@@ -9,8 +9,8 @@ from pathlib import Path
 import antorcha
 
 PYTORCHS = {
-    "Attribute", "AuxRequest", "Event", "GradScaler", "Identity", "Node", "Stream", "Transformer",
-    "autocast", "profile",
+    "Attribute", "AuxRequest", "Event", "GradScaler", "Identity", "Node", "Stream", "StreamContext",
+    "Transformer", "autocast", "profile",
 }  # fmt: skip
 """Names that PyTorch has twice: of a layer and of a parametrization, of a device and of all."""
 ONE_IS_PUBLIC = {

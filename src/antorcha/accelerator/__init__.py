@@ -1,6 +1,7 @@
-"""``torch.accelerator``: the accelerator of this machine, whichever it is. There is none here.
+"""``torch.accelerator``: the accelerator of this machine, whichever it is: an NVIDIA GPU, or none.
 
-What asks says so; what needs a device raises RuntimeError, as PyTorch does on the CPU.
+What asks says so; what needs a device raises RuntimeError where there is none, as PyTorch does on
+the CPU.
 
 See https://docs.pytorch.org/docs/stable/accelerator.html.
 """
@@ -9,9 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import cpu
+from antorcha import cpu, cuda
+from antorcha.core import dtypes
 from antorcha.core.device import CPU, Device
-from antorcha.errors import DeviceError, explain_missing
+from antorcha.core.lazy import lazy
+from antorcha.errors import DeviceError, explain_missing, warn
+
+cuda_memory = lazy("antorcha.devices.cuda.memory")
 
 __all__ = [
     "current_accelerator", "current_device_idx", "current_device_index", "current_stream",
@@ -23,26 +28,26 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Has this machine an accelerator that tensors can be put on? False.
+    """Has this machine an accelerator that tensors can be put on?
 
     >>> torch.accelerator.is_available()
     False
     """
-    return False
+    return cuda.is_available()
 
 
 def device_count() -> int:
-    """How many there are: 0."""
-    return 0
+    """How many there are; 0 where there is none."""
+    return cuda.device_count()
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:
-    """The accelerator as a ``torch.device``; None: there is none.
+    """The accelerator as a ``torch.device``; None where there is none.
 
     >>> print(torch.accelerator.current_accelerator())
     None
     """
-    return None
+    return Device("cuda") if is_available() else None
 
 
 def _refuse(*_: Any, **__: Any) -> Any:
@@ -53,44 +58,104 @@ def _refuse(*_: Any, **__: Any) -> Any:
     )
 
 
-current_device_index = current_device_idx = set_device_index = set_device_idx = _refuse
-current_stream = set_stream = synchronize = get_device_capability = get_memory_info = _refuse
-empty_cache = empty_host_cache = memory_stats = memory_allocated = memory_reserved = _refuse
-max_memory_allocated = max_memory_reserved = reset_peak_memory_stats = _refuse
-reset_accumulated_memory_stats = _refuse
+def _of_cuda(name: str, doc: str) -> Any:
+    """``torch.cuda``'s function of that name, where there is a GPU."""
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        return getattr(cuda, name)(*args, **kwargs) if is_available() else _refuse()
+
+    ask.__name__ = ask.__qualname__ = name
+    ask.__doc__ = doc
+    return ask
+
+
+current_device_index = _of_cuda("current_device", "The number of the current device.")
+set_device_index = _of_cuda("set_device", "Makes a device the current one.")
+current_stream = _of_cuda("current_stream", "The stream that work is given to, in this thread.")
+set_stream = _of_cuda("set_stream", "Makes a stream the current one, and its device.")
+synchronize = _of_cuda("synchronize", "Waits for all work on a device.")
+get_memory_info = _of_cuda("mem_get_info", "Bytes that nobody uses, and all of them.")
+empty_cache = _of_cuda("empty_cache", "Gives memory that no tensor uses back to the system.")
+memory_stats = _of_cuda("memory_stats", "Counts of bytes and blocks.")
+memory_allocated = _of_cuda("memory_allocated", "Bytes that tensors hold.")
+memory_reserved = _of_cuda("memory_reserved", "Bytes that are had of the system.")
+max_memory_allocated = _of_cuda("max_memory_allocated", "The most bytes that tensors have held.")
+max_memory_reserved = _of_cuda("max_memory_reserved", "The most bytes had of the system.")
+reset_peak_memory_stats = _of_cuda("reset_peak_memory_stats", "The most is counted from now on.")
+reset_accumulated_memory_stats = _of_cuda(
+    "reset_accumulated_memory_stats", "What was taken and given back is counted from now on."
+)
+
+
+def empty_host_cache() -> None:
+    """Gives pinned memory of the host that no tensor uses back to the system."""
+    if not is_available():
+        _refuse()
+    cuda_memory.pinned.empty_cache()
+
+
+def get_device_capability(device: Any = None, /) -> dict[str, Any]:
+    """What a device can do: ``supported_dtypes``."""
+    if not is_available():
+        _refuse()
+    cuda.get_device_capability(device)
+    return {"supported_dtypes": {each for each in dtypes.ALL if each.name[:6] != "float8"}}
+
+
+def current_device_idx() -> int:
+    """Deprecated form of ``current_device_index``."""
+    warn("Use `current_device_index` instead.", FutureWarning)
+    return current_device_index()  # type: ignore[no-any-return]
+
+
+def set_device_idx(device: Any, /) -> None:
+    """Deprecated form of ``set_device_index``."""
+    warn("Use `set_device_index` instead.", FutureWarning)
+    set_device_index(device)
+
+
+def _is_elsewhere(device: Any) -> bool:
+    """Is a stream or event for an accelerator asked for?"""
+    if device is None or Device(device).type == "cpu":
+        return False
+    if Device(device).type != "cuda" or not is_available():
+        _refuse()
+    return True
 
 
 class Stream(cpu.Stream):
-    """``torch.Stream``: the order of a device's work. The CPU's is the one there is."""
+    """``torch.Stream``: the order of a device's work; for a GPU a ``torch.cuda.Stream``."""
+
+    def __new__(cls, device: Any = None, *, priority: int = 0) -> Any:
+        if _is_elsewhere(device):
+            return cuda.Stream(device, priority)
+        return object.__new__(cls)
 
     def __init__(self, device: Any = None, *, priority: int = 0) -> None:
-        if device is not None and Device(device).type != "cpu":
-            _refuse()
         super().__init__(priority)
         self.device = CPU
 
 
 class Event(cpu.Event):
-    """``torch.Event``: a point in a device's work. The CPU's has passed when it is recorded."""
+    """``torch.Event``: a point in a device's work; for a GPU a ``torch.cuda.Event``. The CPU's has
+    passed when it is recorded."""
+
+    def __new__(cls, device: Any = None, *, enable_timing: bool = False) -> Any:
+        if _is_elsewhere(device):
+            return cuda.Event(enable_timing)
+        return object.__new__(cls)
 
     def __init__(self, device: Any = None, *, enable_timing: bool = False) -> None:
-        if device is not None and Device(device).type != "cpu":
-            _refuse()
         self.device = CPU
 
 
-class device_index:
-    """A context that chooses a device by its index: None changes nothing, another raises."""
-
-    def __init__(self, device: int | None, /) -> None:
-        self.index = device
+class device_index(cuda.device):
+    """A context that chooses a device by its index: None changes nothing."""
 
     def __enter__(self) -> None:
-        if self.index is not None:
+        if self.chosen is not None and not is_available():
             _refuse()
-
-    def __exit__(self, *_: object) -> None:
-        """Leaves; nothing has changed."""
+        super().__enter__()
 
 
 explain_missing("torch.accelerator", globals())

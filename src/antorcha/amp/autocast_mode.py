@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from antorcha import cuda
-from antorcha.amp.casts import state
+from antorcha.amp.casts import BITS, lower_dtype, state
 from antorcha.core import dtypes, modes
 from antorcha.core.lazy import np
 from antorcha.errors import (
@@ -25,7 +25,6 @@ from antorcha.runtime.tensor import Tensor
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
-_BFLOAT16 = ("cpu", "hpu", "xla")  # whose default is not float16
 _DEVICES = ("cpu", "cuda", "hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu")
 _TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",
@@ -64,8 +63,8 @@ def _served(device_type: str) -> str:
 def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Is autocast on, in this thread, for a type of device (CUDA unless it is given)?"""
     device = "cuda" if device_type is None else _served(device_type)
-    if device == "cpu":
-        return bool(modes.state.word & modes.AUTOCAST)
+    if device in BITS:
+        return bool(modes.state.word & BITS[device])
     return state.enabled.get(device, False)
 
 
@@ -77,9 +76,10 @@ def set_autocast_enabled(*args: Any) -> None:
     device, on = ("cuda", args[0]) if len(args) == 1 else args
     if not isinstance(on, bool):
         raise ArgumentError(f"enabled must be a bool (got {type(on).__name__})")
-    if _served(device) == "cpu":
+    bit = BITS.get(_served(device))
+    if bit is not None:
         word = modes.state.word
-        modes.set_word(word | modes.AUTOCAST if on else word & ~modes.AUTOCAST)
+        modes.set_word(word | bit if on else word & ~bit)
     else:
         state.enabled[device] = on
 
@@ -90,10 +90,7 @@ def get_autocast_dtype(device_type: str) -> dtypes.dtype:
     >>> torch.get_autocast_dtype("cpu")
     torch.bfloat16
     """
-    if _served(device_type) == "cpu":
-        return state.lower
-    default = dtypes.bfloat16 if device_type in _BFLOAT16 else dtypes.float16
-    return state.dtypes.get(device_type, default)
+    return lower_dtype(_served(device_type))
 
 
 def set_autocast_dtype(device_type: str, dtype: dtypes.dtype) -> None:

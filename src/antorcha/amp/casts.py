@@ -1,8 +1,9 @@
 """What autocast does to a call: in which dtype each op runs, and the casts of its arguments.
 
-An op on no list runs as it is called. The lists are those of PyTorch's CPU (aten/src/ATen/
-autocast_mode.cpp). Only floating-point tensors on the CPU are cast, float64 never; an op that is
-on a list runs its own parts without autocast. In-place and ``out=`` forms are not cast.
+An op on no list runs as it is called. The lists are those of PyTorch (aten/src/ATen/
+autocast_mode.cpp and .h); the CPU and GPUs have their own. Only floating-point tensors on a device
+whose autocast is on are cast, float64 never; an op that is on a list runs its own parts without
+autocast. In-place and ``out=`` forms are not cast.
 """
 
 from __future__ import annotations
@@ -48,8 +49,28 @@ WIDEST = ("cat", "index_copy", "stack")
 """Ops that run in float32 where one of their tensors is float32, else in the region's dtype."""
 
 
+GPU_LOWER = (
+    *LOWER, "addmv", "addr", "chain_matmul", "einsum", "gru_cell", "linalg_multi_dot", "lstm_cell",
+    "mv", "rnn_relu_cell", "rnn_tanh_cell",
+)  # fmt: skip
+GPU_FLOAT32 = (
+    "acos", "asin", "binary_cross_entropy_with_logits", "cdist", "cosh", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "cumprod", "cumsum", "dist", "erfinv", "exp", "expm1",
+    "group_norm", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm",
+    "linalg_matrix_norm", "linalg_vector_norm", "log", "log10", "log1p", "log2", "log_softmax",
+    "logsumexp", "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "nll_loss", "norm", "pdist", "poisson_nll_loss", "pow", "prod", "reciprocal", "renorm", "rsqrt",
+    "sinh", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "sum", "tan",
+    "triplet_margin_loss",
+)  # fmt: skip
+GPU_WIDEST = (
+    "addcdiv", "addcmul", "atan2", "bilinear", "cat", "cross", "dot", "grid_sample", "grid_sampler",
+    "index_put", "scatter_add", "stack", "tensordot", "vdot",
+)  # fmt: skip
+
+
 class _AutocastState(threading.local):
-    """A thread's settings. Whether the CPU's autocast is on is the bit AUTOCAST of its mode."""
+    """A thread's settings. Whether a device's autocast is on is a bit of its mode."""
 
     def __init__(self) -> None:
         self.renew()
@@ -62,9 +83,13 @@ class _AutocastState(threading.local):
         self.caching = True
         self.nesting = 0
         self.cache: dict[Any, tuple[Tensor, int, Tensor]] = {}
+        self.device = "cpu"  # whose lists the op that is being cast follows
 
 
 state = _AutocastState()
+BITS = {"cpu": modes.AUTOCAST_CPU, "cuda": modes.AUTOCAST_CUDA}
+"""Devices whose ops are cast: their bits of a thread's mode."""
+_BFLOAT16 = ("cpu", "hpu", "xla")  # whose default is not float16
 
 
 def eligible(value: Any) -> bool:
@@ -75,8 +100,16 @@ def eligible(value: Any) -> bool:
     return (
         layout.dtype.kind == "f"
         and layout.dtype is not dtypes.float64
-        and layout.device.type == "cpu"
+        and layout.device.type == state.device
     )
+
+
+def lower_dtype(device: str) -> dtypes.dtype:
+    """The dtype that ops run in under autocast on a type of device."""
+    if device == "cpu":
+        return state.lower
+    default = dtypes.bfloat16 if device in _BFLOAT16 else dtypes.float16
+    return state.dtypes.get(device, default)
 
 
 def cast(value: Any, dtype: dtypes.dtype) -> Any:
@@ -86,7 +119,7 @@ def cast(value: Any, dtype: dtypes.dtype) -> Any:
     if not eligible(value) or value._layout.dtype is dtype:
         return value
     weight = value._rg and value._fn is None and value._base is None
-    if not (weight and state.caching and dtype is state.lower):
+    if not (weight and state.caching and dtype is lower_dtype(state.device)):
         return T.to_dtype(value, dtype)
     if value._layout.dtype is not dtypes.float32:
         return T.to_dtype(value, dtype)
@@ -124,7 +157,7 @@ def _widest(args: Any, found: dtypes.dtype) -> dtypes.dtype:
 
 
 def _lower(args: Any) -> dtypes.dtype:
-    return state.lower
+    return lower_dtype(state.device)
 
 
 def _float32(args: Any) -> dtypes.dtype:
@@ -137,7 +170,7 @@ def _of_state(args: Any) -> dtypes.dtype:
     for value in args[1:3]:
         if eligible(value):
             return value._layout.dtype  # type: ignore[no-any-return]
-    return state.lower
+    return lower_dtype(state.device)
 
 
 def _averaged(args: Any) -> dtypes.dtype:
@@ -151,16 +184,35 @@ POLICIES: dict[str, Policy] = {
     **dict.fromkeys(FLOAT32, _float32),
     "gru": _of_state,
     "local_response_norm": _averaged,
-    **dict.fromkeys(WIDEST, lambda args: _widest(args, state.lower)),
+    **dict.fromkeys(WIDEST, lambda args: _widest(args, lower_dtype(state.device))),
 }
+GPU_POLICIES: dict[str, Policy] = {
+    **dict.fromkeys(GPU_LOWER, _lower),
+    **dict.fromkeys(GPU_FLOAT32, _float32),
+    "gru": _of_state,
+    **dict.fromkeys(GPU_WIDEST, lambda args: _widest(args, lower_dtype(state.device))),
+}
+
+
+def _device_of(args: Any) -> str:
+    """The type of device that a call runs on: a GPU if one of its tensors is there."""
+    for value in args:
+        if type(value) in (tuple, list):
+            if _device_of(value) == "cuda":
+                return "cuda"
+        elif isinstance(value, Tensor) and value._layout.device.type == "cuda":
+            return "cuda"
+    return "cpu"
 
 
 def autocast(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: Any) -> Any:
     """``run(args, kwargs)``, with the arguments cast as the op's list says."""
-    policy = POLICIES.get(op.name)
-    if policy is None:
+    device = _device_of((*args, *kwargs.values()))
+    policy = (POLICIES if device == "cpu" else GPU_POLICIES).get(op.name)
+    if policy is None or not modes.state.word & BITS[device]:
         return run(args, kwargs)
     word = modes.set_word(modes.state.word & ~modes.AUTOCAST)
+    state.device = device
     try:
         dtype = policy((*args, *kwargs.values()))
         args = tuple([cast(each, dtype) for each in args])

@@ -10,11 +10,14 @@ import json
 import os
 import platform
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from antorcha import config
 from antorcha._version import __version__
+from antorcha.core.lazy import lazy
 
+cuda_driver, cuda_gpu = lazy("antorcha.devices.cuda.driver"), lazy("antorcha.devices.cuda.gpu")
 REQUIRED = ("numpy", "scipy", "llvmlite", "ml_dtypes", "rich", "typer")
 OPTIONAL = ("scikit-learn", "matplotlib", "torch", "pytest")
 
@@ -133,9 +136,31 @@ def _call_path(_torch: Any) -> str:
 def _devices() -> dict[str, Any]:
     return {
         "cpu": True,
-        "cuda": _ask(lambda torch: bool(torch.cuda.is_available()), False),
+        **_gpus(),
         "mps": _ask(lambda torch: bool(torch.backends.mps.is_available()), False),
     }
+
+
+def _gpus() -> dict[str, Any]:
+    """The NVIDIA GPUs and their driver; what is missing where there is none."""
+    there = _ask(lambda torch: bool(torch.cuda.is_available()), False)
+    if not there:
+        return {"cuda": False, "cuda needs": _ask(lambda torch: cuda_driver.missing(), "")}
+
+    def line(torch: Any, index: int) -> str:
+        """What a GPU says of itself."""
+        found = torch.cuda.get_device_properties(index)
+        return (
+            f"{found.name}, compute capability {found.major}.{found.minor}, "
+            f"{found.total_memory / 2**30:.1f} GiB"
+        )
+
+    version = _ask(lambda torch: cuda_gpu.version_text(cuda_driver.found().version), "")
+    gpus = {
+        f"cuda:{k}": _ask(partial(line, index=k), "does not answer")
+        for k in range(_ask(lambda torch: torch.cuda.device_count(), 0))
+    }
+    return {"cuda": True, "cuda driver": f"for CUDA {version}", **gpus}
 
 
 def _ask(question: Callable[[Any], Any], otherwise: Any) -> Any:

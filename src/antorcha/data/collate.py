@@ -102,6 +102,23 @@ def collate(batch: Any, *, collate_fn_map: Kinds | None = None) -> Any:
     raise ArgumentError(default_collate_err_msg_format.format(type(first)))
 
 
+def pinned(data: Any) -> Any:
+    """A batch with its tensors in pinned memory, which a GPU copies from by itself; what has a
+    method ``pin_memory`` says how."""
+    if isinstance(data, (str, bytes)):
+        return data
+    if hasattr(data, "pin_memory"):
+        return data.pin_memory()
+    if isinstance(data, Mapping):
+        return _mapping_like(data, {key: pinned(value) for key, value in data.items()})
+    if isinstance(data, tuple):
+        parts = [pinned(part) for part in data]
+        return type(data)(*parts) if hasattr(data, "_fields") else type(data)(parts)
+    if isinstance(data, Sequence):
+        return _sequence_like(data, [pinned(part) for part in data])
+    return data
+
+
 def _leaf_function(first: Any, kinds: Kinds) -> Callable[..., Any] | None:
     found = kinds.get(type(first))
     if found is None:

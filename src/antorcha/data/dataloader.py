@@ -51,7 +51,8 @@ class DataLoader(Generic[SampleCo]):
             ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
         num_workers: how many processes make batches; 0 makes them in this one.
         collate_fn: makes a batch of a list of samples; ``default_collate`` by default.
-        pin_memory: accepted; without an accelerator, it warns and changes nothing.
+        pin_memory: are batches to lie in pinned memory, for copies to a GPU? Without one it warns
+            and changes nothing.
         drop_last: leave out a last batch that would be smaller?
         timeout: seconds to wait for a batch of a worker, then RuntimeError; 0 waits for ever.
         worker_init_fn: called with the worker's number in each worker, after seeding.

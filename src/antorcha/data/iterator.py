@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha import cuda
+from antorcha.data.collate import pinned
 from antorcha.data.dataset import DataError
 from antorcha.data.fetch import _DatasetKind
 from antorcha.data.sampler import draw_seed
@@ -27,6 +29,7 @@ class _BaseDataLoaderIter:
         self._drop_last = loader.drop_last
         self._index_sampler = loader._index_sampler
         self._num_workers = loader.num_workers
+        self._pin_memory = loader.pin_memory and cuda.is_available()
         self._warn_of_pinning(loader)
         self._timeout = loader.timeout
         self._collate_fn = loader.collate_fn
@@ -45,6 +48,8 @@ class _BaseDataLoaderIter:
                 "pin_memory_device is deprecated, the current accelerator will be used as the "
                 f"device,ignore pin_memory_device='{loader.pin_memory_device}'.",
             )
+        if cuda.is_available():
+            return
         warn(
             "'pin_memory' argument is set as true but no accelerator is found, "
             "then device pinned memory won't be used.",
@@ -70,7 +75,7 @@ class _BaseDataLoaderIter:
                 f"(when accessing len(dataloader)), but {self._num_yielded} samples have been "
                 "fetched. ",
             )
-        return data
+        return pinned(data) if self._pin_memory else data
 
     def _next_index(self) -> Any:
         return next(self._sampler_iter)

@@ -16,7 +16,7 @@ from antorcha.autograd.modes import enable_grad, is_grad_enabled
 from antorcha.errors import GraphError
 from antorcha.func.vmap import vmap
 from antorcha.ops.kinds.record import T
-from antorcha.random import get_rng_state, set_rng_state
+from antorcha.random import get_all_states, set_all_states
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.batched import for_each_example, recorded
 from antorcha.utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -381,13 +381,13 @@ def jacrev(
     @_named_like(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = _places(argnums, len(args))
-        before = get_rng_state()
+        before = get_all_states()
         output, fn, aux = _pullback(func, args, places, has_aux, kwargs)
         outputs, shape_of_output = tree_flatten(output)
         _refuse_complex("jacrev", "outputs", outputs)
 
         def again(cotangents: Any) -> Any:
-            set_rng_state(before)
+            set_all_states(before)
             return _pullback(func, args, places, has_aux, kwargs)[1](cotangents)
 
         rows = [

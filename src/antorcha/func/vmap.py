@@ -14,7 +14,7 @@ from typing import Any
 
 from antorcha.errors import GraphError
 from antorcha.ops.kinds.record import T
-from antorcha.random import get_rng_state, set_rng_state
+from antorcha.random import get_all_states, set_all_states
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.batched import Batch, OneByOne
 from antorcha.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
@@ -96,13 +96,13 @@ class MappedCall:
 
     def run(self) -> Any:
         """The results for all examples: at once, or else one by one."""
-        before = get_rng_state()
+        before = get_all_states()
         try:
             return self._at_once()
         except OneByOne:
             if not self.size:
                 raise
-            set_rng_state(before)
+            set_all_states(before)
             return self._one_by_one()
 
     def _at_once(self) -> Any:
@@ -175,17 +175,17 @@ class _Draws:
 
     def __init__(self, randomness: str) -> None:
         self.randomness = randomness
-        self.before = None if randomness == "different" else get_rng_state()
+        self.before = None if randomness == "different" else get_all_states()
 
     def __enter__(self) -> None:
         if self.randomness == "same":
             assert self.before is not None
-            set_rng_state(self.before)
+            set_all_states(self.before)
 
     def __exit__(self, kind: Any, *_: object) -> None:
         if kind is not None or self.randomness != "error":
             return
-        if not T.equal(get_rng_state(), self.before):
+        if get_all_states() != self.before:
             raise GraphError(
                 "vmap: called random operation while in randomness error mode. Please either use "
                 "the 'same' or 'different' randomness flags on vmap or perform the randomness "

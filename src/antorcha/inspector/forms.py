@@ -52,6 +52,6 @@ def plural(count: int, word: str) -> str:
 
 def escaped(text: object) -> str:
     """Text as it may stand in HTML and SVG, in attributes too; what XML cannot hold is replaced."""
-    kept = "".join([c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}"
+    kept = "".join([c if c in "\n\t\xa0" or c.isprintable() else "\N{REPLACEMENT CHARACTER}"
                     for c in str(text)])  # fmt: skip
     return html.escape(kept, quote=True)

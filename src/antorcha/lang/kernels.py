@@ -214,19 +214,22 @@ class Conv:
 
 @struct
 class Draw:
-    """Fills the output, which lies in a row, with random numbers in the order of its elements.
+    """Fills the output with random numbers, one after the other as its elements lie in memory.
 
-    ``state`` is where the generator's state is, ``sampler`` the function of the host that draws
-    ``count`` numbers from it, with two real parameters, an unsigned and a signed one.
+    ``distribution`` says which, with ``parameters``: "uniform" (low, high), from low up to but not
+    including high; "normal" (mean, deviation); "log_normal", exp of such a one; "exponential"
+    (rate); "cauchy" (median, half-width); "geometric" (chance), tries up to the first success;
+    "bernoulli" (chance), 1 or 0; "random" (low, high or None), whole numbers as
+    ``runtime.integer_bounds`` has them; "permutation" (), all numbers below the count, once each.
+    A complex element takes two numbers.
+
+    Without inputs they come from the device's default generator, the Mersenne Twister of the CPU.
+    A device that draws by counting (``runtime.philox``) gets the seed and the offset as run-time
+    integers, and then a tensor, expanded to the output's shape, for each parameter that is None.
     """
 
-    sampler: int
-    state: int
-    count: int
-    a: float
-    b: float
-    u: int
-    i: int
+    distribution: str
+    parameters: tuple[Any, ...]
 
 
 @struct
@@ -498,3 +501,7 @@ class Backend(Protocol):
     def from_host(self, array: np.ndarray[Any, Any], out: Layout) -> Storage: ...
 
     def to_host(self, layout: Layout, storage: Storage, offset: int) -> np.ndarray[Any, Any]: ...
+
+    # A device that copies by itself may have two more: ``receive(source, layout, storage, offset,
+    # out, wait)``, a storage with a copy of another device's tensor, and ``deliver(layout, storage,
+    # offset, out)``, one in the host's memory which is there when the device has been waited for.

@@ -47,7 +47,7 @@ class PythonOverload(OpOverload):
         if done is not NotImplemented:
             return done
         values, only = self.schema.bind(args, kwargs)
-        cast = self.kernels.get("autocastcpu") if modes.state.word & modes.AUTOCAST else None
+        cast = self.kernels.get("autocastcpu") if modes.state.word & modes.AUTOCAST_CPU else None
         if cast is not None and not is_excluded("AutocastCPU"):
             given, named = self.schema.without_defaults(values, only)
             return cast(*given, **named)

@@ -473,7 +473,8 @@ def rrelu(input: Tensor, lower: Float = 0.125, upper: Float = 1.0 / 3, training:
     # PyTorch draws for the elements that are not positive only, in double precision
     drops = T.le(input, 0)
     count = T.sum(drops).item()
-    draws = T.empty((count,), dtype=dtypes.float64).uniform_(lower, upper)
+    draws = T.empty((count,), dtype=dtypes.float64, device=input._layout.device)
+    T.uniform_(draws, lower, upper)
     noise = T.masked_scatter(T.ones_like(input), drops, T.to_dtype(draws, input._layout.dtype))
     result = T.prelu_kernel(input, noise)
     return T.copy_(input, result) if inplace else result

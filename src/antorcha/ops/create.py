@@ -1,7 +1,7 @@
 """Making tensors: filled, empty, ranges, identity. One record per op.
 
 Every creation op takes PyTorch's ``dtype=``, ``layout=``, ``device=``, ``requires_grad=`` and
-``pin_memory=``: ``creating`` adds them. The last is accepted and has nothing to do here.
+``pin_memory=``: ``creating`` adds them.
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ def creating(
                 )
             check_format(layout)
             how["device"] = as_device(how["device"])
-            return finish(make(*args, **{name: how[name] for name in wanted}), requires_grad)
+            result = make(*args, **{name: how[name] for name in wanted})
+            return finish(result.pin_memory() if how.get("pin_memory") else result, requires_grad)
 
         return Composite(_taking(fn, make, keywords), method=False, **options)
 

@@ -442,7 +442,10 @@ def _bind_on_one_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     device = target._layout.device
     if source._layout.device is device:
         return bound
-    return copy.signature.bind((target, T.to_device(source, device)), {})
+    # (what is read on the host next must be there)
+    ready = device.type == "cpu" or not copy.signature.fill(args, kwargs)[2]
+    moved = T.to_device(source, device) if ready else T.to_device(source, device, True)
+    return copy.signature.bind((target, moved), {})
 
 
 copy.bind = _bind_on_one_device

@@ -31,6 +31,7 @@ from antorcha.ops.kinds.samples import of_shapes
 from antorcha.ops.kinds.steps import Steps, in_steps
 from antorcha.ops.kinds.types import (
     Any,
+    Bool,
     DeviceArg,
     Dtype,
     Int,
@@ -312,25 +313,34 @@ def as_strided_backward(g: Tensor, base: Any, stride: Ints, delta: Int):
 
 
 def plan_move(op: Op, given: Arguments, outs: _Any) -> Plan:
-    """Plans a copy to another device, through the host."""
+    """Plans a copy to another device: by a device that copies by itself, else through the host."""
     layout: Layout = given.seen[0]
     device = given.statics["device"]
     if device is None:
         raise ArgumentError("to_device: device must be a device such as 'cpu', not None")
-    source, target = backend(layout.device), backend(device)
+    source: _Any = backend(layout.device)
+    target: _Any = backend(device)
     strides = strides_of_format(layout.shape, layout.strides, "preserve")
     out = L.layout(layout.shape, strides, layout.dtype, device)
+    wait = not given.statics["non_blocking"]
+    receive = getattr(target, "receive", None)
+    deliver = getattr(source, "deliver", None) if not wait and target.host_memory else None
 
     def fresh(storage: _Any, offset: int) -> _Any:
         if out.device.type == "meta":
             return target.allocate(out.nbytes)
+        if receive is not None:
+            return receive(source, layout, storage, offset, out, wait)
+        if deliver is not None:
+            return deliver(layout, storage, offset, out)
         return target.from_host(source.to_host(layout, storage, offset), out)
 
     return make(op, FRESH, (out,), fresh=fresh)
 
 
-def _to_device(input: Tensor, device: DeviceArg):
-    """A copy of ``input`` on another device: what ``Tensor.to(device)`` runs."""
+def _to_device(input: Tensor, device: DeviceArg, non_blocking: Bool = False):
+    """A copy of ``input`` on another device: what ``Tensor.to(device)`` runs. It need not be there
+    when the call returns, where ``non_blocking`` allows it."""
 
 
 to_device = Op(
@@ -388,12 +398,24 @@ def resize_out(name: str, out: TensorType, layout: Layout) -> None:
     resize(out, tuple(layout.shape))
 
 
+def grow_elsewhere(storage: _Any, nbytes: int, device: Device) -> None:
+    """Gives a storage in a device's memory more of it; the contents stay."""
+    larger = backend(device).allocate(nbytes)
+    flat = L.contiguous((storage.nbytes,), dtypes.uint8, device)
+    T.copy_(bare(flat, larger), bare(flat, storage))
+    runtime_storage.exchange(storage, larger)
+
+
 def resize(tensor: TensorType, shape: tuple[int, ...]) -> TensorType:
     """``Tensor.resize_``: another shape over the same storage, which grows if it must."""
     result = L.contiguous(shape, tensor._layout.dtype, tensor._layout.device)
     need = (tensor._offset + result.high) * result.itemsize
-    if need > tensor._storage.nbytes:
-        runtime_storage.resize(tensor._storage, need)
+    storage = tensor._storage
+    if need > storage.nbytes:
+        if storage.flags & runtime_storage.ELSEWHERE:
+            grow_elsewhere(storage, need, tensor._layout.device)
+        else:
+            runtime_storage.resize(storage, need)
     tensor._layout = result
     return tensor
 

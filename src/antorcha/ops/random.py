@@ -1,7 +1,8 @@
 """Random draws: in place (``uniform_``, ``normal_``, ...) and choices (``multinomial``, ...).
 
 On the CPU the numbers are PyTorch's, bit for bit, after the same ``manual_seed``. ``sampler`` says
-how a draw runs, ``runtime.random`` draws, ``random_new`` makes new tensors.
+how a draw runs, ``runtime.random`` draws there, a ``Draw`` describes it to devices that draw by
+counting, and ``random_new`` makes new tensors.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from antorcha.core.lazy import lazy, np
 from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, RandomError, ShapeError
 from antorcha.ops.create import check_format, finish
+from antorcha.ops.kinds.draw_targets import DrawTarget, check_kind, memory_order
 from antorcha.ops.kinds.record import T, composite
-from antorcha.ops.kinds.sampler import DrawTarget, drawn, memory_order, new_target, sampler
+from antorcha.ops.kinds.sampler import drawn, new_target, sampler
 from antorcha.ops.kinds.types import (
     Any,
     Bool,
@@ -49,7 +51,7 @@ def uniform(input: Tensor, from_: Float = 0.0, to: Float = 1.0, *, generator: An
         raise RandomError(
             f"uniform_: expects to return a [from, to) range, but found from={from_} > to={to}"
         )
-    return lambda out: out.fill(R.fill_uniform, from_, to)
+    return lambda out: out.fill("uniform", from_, to)
 
 
 @uniform.errors
@@ -80,7 +82,7 @@ def normal(input: Tensor, mean: Float = 0.0, std: Float = 1.0, *, generator: Any
 def _fill_normal(out: DrawTarget, mean: float, std: float) -> None:
     if out.layout.dtype.kind == "c":
         std = std / math.sqrt(2)  # of each part; the mean is both parts', as in PyTorch
-    out.fill(R.fill_normal, mean, std)
+    out.fill("normal", mean, std)
 
 
 @normal.errors
@@ -93,12 +95,7 @@ def _(make):
 def normal_around(mean: Tensor, std: Float, *, generator: Any = None):
     """Normal numbers, each around its own mean."""
     _check_std(std)
-
-    def draw(out: DrawTarget) -> None:
-        out.fill(R.fill_normal, 0.0, std)
-        out.array()[...] += mean
-
-    return draw
+    return lambda out: _fill_around(out, mean, std)
 
 
 @sampler(function=False, method=False, node="NormalBackward2",
@@ -106,14 +103,7 @@ def normal_around(mean: Tensor, std: Float, *, generator: Any = None):
 def normal_scaled(mean: Float, std: Tensor, *, generator: Any = None):
     """Normal numbers, each with its own deviation."""
     _check_stds(std)
-
-    def draw(out: DrawTarget) -> None:
-        out.fill(R.fill_normal, 0.0, 1.0)
-        array = out.array()
-        array[...] *= std
-        array[...] += array.dtype.type(mean)
-
-    return draw
+    return lambda out: _fill_around(out, mean, std)
 
 
 @sampler(function=False, method=False, node="NormalBackward3",
@@ -122,20 +112,40 @@ def normal_scaled(mean: Float, std: Tensor, *, generator: Any = None):
 def normal_each(mean: Tensor, std: Tensor, *, generator: Any = None):
     """Normal numbers, each with its own mean and deviation."""
     _check_stds(std)
+    return lambda out: _fill_around(out, mean, std)
 
-    def draw(out: DrawTarget) -> None:
-        out.fill(R.fill_normal, 0.0, 1.0)
-        array = out.array()
+
+def _fill_around(out: Any, mean: Any, std: Any) -> None:
+    """Normal numbers, of which the mean, the deviation or both are tensors."""
+    if not out.on_host:
+        _fill_around_on_device(out, mean, std)
+        return
+    scaled = isinstance(std, np.ndarray)
+    out.fill("normal", 0.0, 1.0 if scaled else std)
+    array = out.array()
+    if scaled:
         array[...] *= std
-        array[...] += mean
-
-    return draw
+    array[...] += mean if isinstance(mean, np.ndarray) else array.dtype.type(mean)
 
 
-def _check_stds(std: np.ndarray[Any, Any]) -> None:
-    if std.dtype.kind == "c":
+def _fill_around_on_device(out: Any, mean: Any, std: Any) -> None:
+    if out.layout.dtype.kind == "f":
+        out.fill("normal", mean, std)
+        return
+    out.fill("normal", 0.0, 1.0)
+    T.add_(T.mul_(out.tensor(), std), mean)
+
+
+def _check_stds(std: Any) -> None:
+    """Of an array, or a device's tensor."""
+    if isinstance(std, np.ndarray):
+        kind, good = std.dtype.kind, not std.size or (np.asarray(std) >= 0).all()
+    else:
+        kind = std._layout.dtype.kind
+        good = not std._layout.numel or kind == "c" or T.amin(std).item() >= 0
+    if kind == "c":
         raise DtypeError("normal: expects standard deviation to be non-complex")
-    if std.size and not (np.asarray(std) >= 0).all():
+    if not good:
         raise RandomError("normal: normal expects all elements of std >= 0.0")
 
 
@@ -195,7 +205,7 @@ def random(input: Tensor, from_: Int = None, to: Int = None, *, generator: Any =
         raise RandomError(
             f"random_: expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    return lambda out: out.fill(R.fill_random, low, high, kinds=ALL_REAL)
+    return lambda out: out.fill("random", low, high, kinds=ALL_REAL)
 
 
 @random.errors
@@ -221,14 +231,34 @@ def bernoulli(input: Tensor, p: Operand = None, *, generator: Any = None):
 
     def draw(out: DrawTarget) -> None:
         chance = p if p is not None else 0.5 if out.inplace else input
+        if hasattr(chance, "_layout"):
+            _bernoulli_on_device(out, chance)
+            return
         if isinstance(chance, np.ndarray):
             _bernoulli_each(out, chance)
             return
         if not 0 <= chance <= 1:
             raise RandomError(f"bernoulli_: expects p to be in [0, 1], but got p={chance}")
-        out.fill(R.fill_bernoulli, chance, kinds=ALL_REAL)
+        out.fill("bernoulli", chance, kinds=ALL_REAL)
 
     return draw
+
+
+def _bernoulli_on_device(out: Any, chance: Tensor) -> None:
+    """One draw for each element, by its own chance, which is a tensor there."""
+    layout = chance._layout
+    if layout.dtype.kind != "f":
+        raise MissingFeature(
+            f"bernoulli: not implemented for probabilities of {layout.dtype}; cast them to float"
+        )
+    if layout.numel:
+        low, high = [each.item() for each in T.aminmax(chance)]
+        if not (low >= 0 and high <= 1):
+            raise RandomError(
+                "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, got "
+                f"{high if low >= 0 else low}"
+            )
+    out.fill("bernoulli", chance, kinds=ALL_REAL)
 
 
 def _bernoulli_each(out: Any, chance: np.ndarray[Any, Any]) -> None:
@@ -247,7 +277,7 @@ def _bernoulli_each(out: Any, chance: np.ndarray[Any, Any]) -> None:
         )
     if not p.size:
         return
-    out.fill(R.fill_bernoulli_each, p.ctypes.data, p.dtype.name, kinds=ALL_REAL)
+    out.fill_with(R.fill_bernoulli_each, p.ctypes.data, p.dtype.name, kinds=ALL_REAL)
 
 
 @bernoulli.errors
@@ -267,7 +297,7 @@ def exponential(input: Tensor, lambd: Float = 1.0, *, generator: Any = None):
     """
     if not lambd > 0:
         raise RandomError(f"exponential_: expects lambda > 0.0, but found lambda={lambd}")
-    return lambda out: out.fill(R.fill_exponential, lambd, kinds="f")
+    return lambda out: out.fill("exponential", lambd, kinds="f")
 
 
 @sampler(inplace=True, function=False, method=False, out=False)
@@ -282,7 +312,7 @@ def geometric(input: Tensor, p: Float, *, generator: Any = None):
     """
     if not 0 < p < 1:
         raise RandomError(f"geometric_: expects p to be in (0, 1), but got p={p}")
-    return lambda out: out.fill(R.fill_geometric, p, kinds="fui")
+    return lambda out: out.fill("geometric", p, kinds="fui")
 
 
 @sampler(inplace=True, function=False, method=False, out=False)
@@ -296,7 +326,7 @@ def cauchy(input: Tensor, median: Float = 0.0, sigma: Float = 1.0, *, generator:
     """
     if not sigma > 0:
         raise RandomError(f"cauchy_: expects sigma > 0.0, but found sigma={sigma}")
-    return lambda out: out.fill(R.fill_cauchy, median, sigma, kinds="f")
+    return lambda out: out.fill("cauchy", median, sigma, kinds="f")
 
 
 @sampler(inplace=True, function=False, method=False, out=False, node="log_normal")
@@ -310,7 +340,7 @@ def log_normal(input: Tensor, mean: Float = 1.0, std: Float = 2.0, *, generator:
     """
     if not std > 0:
         raise RandomError(f"log_normal_: expects std > 0.0, but found std={std}")
-    return lambda out: out.fill(R.fill_log_normal, mean, std, kinds="f")
+    return lambda out: out.fill("log_normal", mean, std, kinds="f")
 
 
 # ------------------------------------------------------------------------------- choosing
@@ -344,24 +374,55 @@ def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
     """
 
     def draw(out: DrawTarget) -> None:
+        if not out.on_host:
+            _multinomial_on_device(out, input, num_samples, replacement)
+            return
         rows = np.atleast_2d(np.asarray(input))
         with np.errstate(invalid="ignore"):
             most = rows.max(-1, initial=0)  # NaN where there is one
             good = rows.min(initial=0) >= 0 and (most < np.inf).all()
-        if not good:
-            raise RandomError(
-                "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
-            )
-        if not (most > 0).all():
-            raise RandomError(
-                "multinomial: invalid multinomial distribution (sum of probabilities <= 0)"
-            )
+        _check_weights(good, (most > 0).all())
         chosen = np.empty((rows.shape[0], num_samples), np.int64)
         if chosen.size:
             R.multinomial(out.generator, chosen.ctypes.data, rows, num_samples, replacement)
         out.array()[...] = chosen.reshape(tuple(out.layout.shape))
 
     return draw
+
+
+def _check_weights(good: Any, some: Any) -> None:
+    if not good:
+        raise RandomError(
+            "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
+        )
+    if not some:
+        raise RandomError(
+            "multinomial: invalid multinomial distribution (sum of probabilities <= 0)"
+        )
+
+
+def _multinomial_on_device(out: Any, input: Tensor, samples: int, replacement: bool) -> None:
+    """As PyTorch does it for CUDA: a search in the running sum, or a race of exponential numbers,
+    whose first ones are the samples."""
+    layout = input._layout
+    wide = dtypes.float64 if layout.dtype is dtypes.float64 else dtypes.float32
+    rows = T.to_dtype(input if layout.ndim == 2 else T.unsqueeze(input, 0), wide)
+    count, categories = rows._layout.shape
+    if count:
+        most = T.amax(rows, -1)  # NaN where there is one
+        least, best = T.amin(rows).item(), T.amax(most).item()
+        _check_weights(least >= 0 and best < math.inf, T.amin(most).item() > 0)
+    if replacement and samples > 1:
+        table = T.cumsum(rows, -1)
+        table = T.div(table, T.narrow(table, -1, categories - 1, 1))
+        # (a number above 0 finds no category of weight 0)
+        found = T.searchsorted(
+            table, T.rsub(out.drawn("uniform", (count, samples), wide, 0.0, 1.0), 1)
+        )
+    else:
+        score = T.div(rows, out.drawn("exponential", (count, categories), wide, 1.0))
+        found = T.argmax(score, -1, True) if samples == 1 else T.topk(score, samples, -1)[1]
+    out.write(T.view(found, out.layout.shape))
 
 
 @multinomial.errors
@@ -374,4 +435,18 @@ def _(make):
 @sampler(inplace=True, function=False, method=False, out=False)
 def permutation(input: Tensor, *, generator: Any = None):
     """A random order of the numbers below the size: what ``randperm`` fills its result with."""
-    return lambda out: out.fill(R.randperm, kinds="fui")
+
+    def draw(out: DrawTarget) -> None:
+        if out.on_host:
+            out.fill("permutation", kinds="fui")
+        else:
+            _permutation_on_device(out)
+
+    return draw
+
+
+def _permutation_on_device(out: Any) -> None:
+    """The order of random keys. They have 63 bits: two that are equal are too rare to matter."""
+    check_kind(out.name, out.layout, "fui")
+    keys = out.drawn("random", out.layout.shape, dtypes.int64, None, None)
+    out.write(T.argsort(keys, stable=True))

@@ -1,7 +1,8 @@
 """Draws whose every number has parameters of its own: gamma, Dirichlet, Poisson and binomial.
 
 They are what ``torch.distributions`` draws from. On the CPU the numbers are PyTorch's, bit for bit,
-after the same ``manual_seed``.
+after the same ``manual_seed``. They reject and draw again, one after the other; they are drawn in
+the host's memory for all devices.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from antorcha.core import dtypes
 from antorcha.core.lazy import lazy, np
 from antorcha.errors import DtypeError, MissingFeature, RandomError, ShapeError
+from antorcha.ops.kinds.draw_targets import DrawTarget, memory_order
 from antorcha.ops.kinds.record import T
-from antorcha.ops.kinds.sampler import DrawTarget, memory_order, sampler
+from antorcha.ops.kinds.sampler import sampler
 from antorcha.ops.kinds.types import Any, Tensor
 from antorcha.runtime.memory.layout import Layout
 
@@ -28,10 +30,10 @@ def _fill(out: DrawTarget, name: str, *parameters: Any) -> None:
         for each in parameters
     ]
     side = np.stack(spread, -1).astype(layout.dtype.np)
-    out.fill(R.fill_from_parameters, name, side.ctypes.data, kinds="f")
+    out.fill_with(R.fill_from_parameters, name, side.ctypes.data, kinds="f")
 
 
-@sampler(method=False, out=False)
+@sampler(method=False, out=False, from_host=True)
 def _standard_gamma(input: Tensor, generator: Any = None):
     """Gamma numbers, each of the shape that ``input`` has at that place, of rate 1.
 
@@ -44,7 +46,7 @@ def _standard_gamma(input: Tensor, generator: Any = None):
 _standard_gamma.derivative(lambda g, input, out: T.mul(g, T._standard_gamma_grad(input, out)))
 
 
-@sampler(method=False, out=False)
+@sampler(method=False, out=False, from_host=True)
 def _sample_dirichlet(input: Tensor, generator: Any = None):
     """A point of the simplex for each row of concentrations.
 
@@ -79,7 +81,7 @@ def _(g, input, out):
     return T.mul(T._dirichlet_grad(out, input, total), T.sub(g, share))
 
 
-@sampler(method=False, out=False)
+@sampler(method=False, out=False, from_host=True)
 def poisson(input: Tensor, generator: Any = None):
     """Poisson numbers, each of the rate that ``input`` has at that place.
 
@@ -119,7 +121,7 @@ def _binomial_result(
     return count.shape, count.dtype
 
 
-@sampler(method=False, out=False, result=_binomial_result, page=False)
+@sampler(method=False, out=False, result=_binomial_result, page=False, from_host=True)
 def binomial(count: Tensor, prob: Tensor, generator: Any = None):
     """How many of ``count`` tries hit, where each hits with probability ``prob``.
 

@@ -16,7 +16,8 @@ import ctypes
 import functools
 import os
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,7 @@ from antorcha.runtime.cpython import (
     failed,
     fast_def,
 )
+from antorcha.runtime.integer_bounds import HALVES, MANTISSA, bounds_of, half_dtype
 from antorcha.runtime.memory.storage import as_numpy, new_storage
 from antorcha.runtime.mt19937 import N, Twister, seed_twister, temper_all
 
@@ -274,18 +276,6 @@ _TYPES = {
     "uint64": u64,
     "bool": bool_,
 }
-HALVES = ("float16", "bfloat16")
-"""Types without native samplers, filled as float32 and rounded."""
-_MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-
-
-def _half_dtype(name: str) -> np.dtype[Any]:
-    if name == "float16":
-        return np.dtype(np.float16)
-    import ml_dtypes  # only when somebody uses the type
-
-    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-    return found
 
 
 def _at(address: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -295,7 +285,7 @@ def _at(address: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def _need(op: str, name: str, floating: bool = True) -> None:
-    if name not in HALVES and (name not in _TYPES or (floating and name not in _MANTISSA)):
+    if name not in HALVES and (name not in _TYPES or (floating and name not in MANTISSA)):
         error = MissingFeature if name.startswith("float8") else ArgumentError
         raise error(f"{op} does not fill {name}")
 
@@ -309,7 +299,7 @@ def _fill(
     if name in HALVES:
         wide = np.empty(n, np.float32)
         gen.sample(_address(sampler, T=f32, **static), wide.ctypes.data, n, a, b)
-        _at(address, n, _half_dtype(name))[:] = wide
+        _at(address, n, half_dtype(name))[:] = wide
     else:
         gen.sample(_address(sampler, T=_TYPES[name], **static), address, n, a, b)
 
@@ -329,7 +319,7 @@ def fill_uniform(
     else:
         wide = np.empty(n, np.float32)
         gen.sample(_address("fill_uniform32"), wide.ctypes.data, n, low, high)
-        half = _half_dtype(dtype_name)
+        half = half_dtype(dtype_name)
         values = wide.astype(half)
         values[values == half.type(high)] = half.type(low)  # what was rounded up to the end
         _at(address, n, half)[:] = values
@@ -367,7 +357,7 @@ def _fill_normal_half(
     whole = n // 16 * 16
     wide = np.empty(whole + (16 if n % 16 else 0), np.float32)
     gen.sample(_address("fill_normal32"), wide.ctypes.data, wide.size, mean, std)
-    out = _at(address, n, _half_dtype(dtype_name))
+    out = _at(address, n, half_dtype(dtype_name))
     out[:whole] = wide[:whole]
     out[n - 16 :] = wide[-16:]
 
@@ -387,7 +377,7 @@ def fill_bernoulli_each(
     if dtype_name in HALVES and n > 0:
         wide = np.empty(n, np.float32)
         fill_bernoulli_each(gen, wide.ctypes.data, n, "float32", p_address, p_dtype_name)
-        _at(address, n, _half_dtype(dtype_name))[:] = wide
+        _at(address, n, half_dtype(dtype_name))[:] = wide
         return
     if dtype_name not in _TYPES or p_dtype_name not in ("float32", "float64"):
         raise ArgumentError(
@@ -442,74 +432,6 @@ def fill_log_normal(
 
 
 # ---- integers
-INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
-
-
-def _largest(name: str) -> int:
-    """The largest whole number that random_ draws for a type."""
-    if name in _MANTISSA:
-        return 1 << _MANTISSA[name]
-    return 1 if name == "bool" else int(np.iinfo(name).max)
-
-
-def _limits(name: str) -> tuple[int, int]:
-    """The bounds that a type allows; the wide floats allow all of int64."""
-    if name in _MANTISSA:
-        return (-65504, 65504) if name == "float16" else (INT64_MIN, INT64_MAX)
-    return (0, 1) if name == "bool" else (int(np.iinfo(name).min), int(np.iinfo(name).max))
-
-
-def _to_float(name: str, x: int) -> int:
-    """A whole number rounded to a float type; past int64 it is int64's smallest, as in PyTorch."""
-    dtype = _half_dtype(name) if name in HALVES else np.dtype(name)
-    value = float(np.float32(x).astype(dtype)) if name in HALVES else float(dtype.type(x))
-    return int(value) if -(2.0**63) <= value < 2.0**63 else INT64_MIN
-
-
-def _step(name: str, x: int) -> int:
-    """The distance between neighbours of a float type near a whole number it cannot hold."""
-    shift = abs(x).bit_length() - _MANTISSA[name]
-    return 1 << shift if shift >= 0 else 0
-
-
-def _representable(name: str, low: int, high: int) -> tuple[int, int]:
-    """Bounds moved inwards so that rounding to a float type does not leave [low, high)."""
-    rounded = _to_float(name, low + 1)
-    if rounded < low:
-        low = rounded + _step(name, low + 1)
-    rounded = _to_float(name, high - 1)
-    if rounded >= high:
-        high = rounded - _step(name, high - 1)
-    return low, high
-
-
-def _bounds(name: str, low: int | None, high: int | None) -> tuple[int, int, bool]:
-    """(first number, how many, from 64-bit draws?); as many as 2**64 or 2**32 is 0."""
-    if low is None and high is None:  # random_()
-        return 0, _largest(name) + 1, name in ("float64", "int64", "uint64")
-    if low == INT64_MIN and high is None:
-        return 0, 0, True
-    low = 0 if low is None else low
-    if high is None:
-        high = _largest(name) + 1
-        if name in _MANTISSA:
-            low = _representable(name, low, high)[0]
-    elif name in _MANTISSA:
-        _check_bounds(name, low, high)
-        low, high = _representable(name, low, high)
-    _check_bounds(name, low, high)
-    if low >= high:
-        raise RandomError(f"random_: there is nothing from {low} up to {high}")
-    return low, high - low, high - low >= 1 << 28
-
-
-def _check_bounds(name: str, low: int, high: int) -> None:
-    least, most = _limits(name)
-    for what, bound in (("low", low), ("high - 1", high - 1)):
-        if not least <= bound <= most:
-            raise RandomError(f"random_: {what} = {bound} is out of range for {name}")
-
-
 def fill_random(
     gen: Generator,
     address: int,
@@ -524,7 +446,7 @@ def fill_random(
     only, up to the same largest; low = -2**63 alone draws all 64 bits.
     """
     _need("random_", dtype_name, floating=False)
-    first, width, wide = _bounds(dtype_name, low, high)
+    first, width, wide = bounds_of(dtype_name, low, high)
     if n <= 0:
         return
     name = "float32" if dtype_name in HALVES else dtype_name
@@ -534,7 +456,7 @@ def fill_random(
     gen.sample(sampler, out, n, u=width & ((1 << 64) - 1), i=first)
     if target is not None:
         with np.errstate(over="ignore"):
-            _at(address, n, _half_dtype(dtype_name))[:] = target
+            _at(address, n, half_dtype(dtype_name))[:] = target
 
 
 def randperm(gen: Generator, address: int, n: int, dtype_name: str) -> None:
@@ -578,3 +500,55 @@ def multinomial(
             out[:, 0] = score.argmax(-1)
         else:
             out[:] = np.argsort(-score, axis=-1, kind="stable")[:, :samples]
+
+
+# ---- by name
+SAMPLERS: dict[str, Callable[..., None]] = {
+    "uniform": fill_uniform,
+    "normal": fill_normal,
+    "log_normal": fill_log_normal,
+    "exponential": fill_exponential,
+    "cauchy": fill_cauchy,
+    "geometric": fill_geometric,
+    "bernoulli": fill_bernoulli,
+    "random": fill_random,
+    "permutation": randperm,
+}
+"""What draws each distribution that a ``Draw`` names."""
+PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+def fill(
+    distribution: str, gen: Generator, address: int, n: int, dtype_name: str,
+    parameters: tuple[Any, ...], contiguous: bool = True,
+) -> None:  # fmt: skip
+    """Fills n elements with numbers of a distribution; a complex one takes two."""
+    part = PARTS.get(dtype_name)
+    if part is not None:
+        dtype_name, n = part, 2 * n
+    named = {"contiguous": contiguous} if distribution == "normal" else {}
+    SAMPLERS[distribution](gen, address, n, dtype_name, *parameters, **named)
+
+
+class NotedDraw(NamedTuple):
+    """What a sampler is asked for: its address, where to, how many, its parameters."""
+
+    sampler: int
+    out: int
+    n: int
+    a: float = 0.0
+    b: float = 0.0
+    u: int = 0
+    i: int = 0
+
+
+class DrawNotes:
+    """In a generator's place: notes what is drawn, and draws nothing."""
+
+    def __init__(self) -> None:
+        self.found: list[NotedDraw] = []
+
+    def sample(self, *args: Any, **named: Any) -> int:
+        """As ``Generator.sample``."""
+        self.found.append(NotedDraw(*args, **named))
+        return 0

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from antorcha.errors import PACKAGE, MissingFeature
+from antorcha.random import DeviceGenerator, Generator
 from antorcha.serialization import homes
 from antorcha.serialization.rebuild import VariableFunctions
 
@@ -109,6 +110,11 @@ def find(module: str, name: str) -> Any:
 def is_known(thing: Any) -> bool:
     """Is it a class that objects may be made of?"""
     return isinstance(thing, type) and any(thing is each for each in known()[0].values())
+
+
+def classes_of(found: Any) -> list[Any]:
+    """What a file has named, and the classes of the objects that calling it gives beside."""
+    return [found, DeviceGenerator] if found is Generator else [found]
 
 
 def may_call(fn: Any, arguments: Any) -> bool:

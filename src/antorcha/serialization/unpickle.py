@@ -163,7 +163,7 @@ class Unpickler:
         if self.trust:
             found = serialization_trusted.find(module, name)
             if found is not None:
-                self.trusted.append(found)
+                self.trusted += serialization_trusted.classes_of(found)
                 return found
         raise UnpicklingError(_refusal(module, name, self.trust))
 

@@ -26,7 +26,7 @@ from antorcha.core.dtypes import uint8
 from antorcha.core.shapes import Size
 from antorcha.errors import MissingFeature
 from antorcha.ops.kinds.record import Op
-from antorcha.random import Generator
+from antorcha.random import DeviceGenerator, Generator
 from antorcha.runtime.memory.layout import contiguous
 from antorcha.runtime.memory.storage import Storage
 from antorcha.runtime.tensor import Parameter, Tensor, bare
@@ -99,8 +99,9 @@ class _Writing:
             return names.LAYOUT, (repr(obj),)
         if isinstance(obj, Op):
             return obj.name  # a function of PyTorch's, by its name
-        if kind is Generator:
-            state = (obj.initial_seed(), None, obj.get_state())
+        if kind is Generator or kind is DeviceGenerator:
+            offset = None if obj.stream is None else obj.stream.offset
+            state = (obj.initial_seed(), offset, obj.get_state())
             return names.GENERATOR, (obj.device,), state
         return NotImplemented
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.core import modes
+from antorcha.core.dtypes import BEYOND_NUMPY
 from antorcha.core.lazy import lazy
 from antorcha.core.shapes import Size, is_channels_last, normalize_dim
 from antorcha.errors import ArgumentError, DtypeError, GraphError, warn
@@ -200,6 +201,33 @@ def _T(self: Tensor) -> Tensor:
 _REVERSED = tuple([tuple(reversed(range(ndim))) for ndim in range(8)])
 
 
+def _cuda_array_interface(self: Tensor) -> dict[str, Any]:
+    """What CuPy, Numba and others read: the memory of a tensor on an NVIDIA GPU.
+
+    See https://nvidia.github.io/numba-cuda/user/cuda_array_interface.html.
+    """
+    layout = self._layout
+    if layout.device.type != "cuda":
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: this one is on "
+            f"{layout.device}"
+        )
+    if self.requires_grad:
+        raise GraphError(
+            "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients "
+            "aren't required, use var.detach() to get Variable that doesn't require grad."
+        )
+    if layout.dtype.name in BEYOND_NUMPY:
+        raise ArgumentError(f"__cuda_array_interface__: NumPy's types have no {layout.dtype}")
+    size = layout.itemsize
+    address = self._storage.ptr + self._offset * size if layout.numel else 0
+    return {
+        "typestr": layout.dtype.np.str, "shape": tuple(layout.shape),
+        "strides": None if layout.contiguous else tuple([s * size for s in layout.strides]),
+        "data": (address, False), "version": 2,
+    }  # fmt: skip
+
+
 def _write(part: Tensor, value: Any) -> None:
     """``x.real = value``."""
     if isinstance(value, Tensor):
@@ -221,7 +249,7 @@ def bind_attributes() -> None:
         "is_mps": lambda self: self._layout.device.type == "mps",
         "is_meta": lambda self: self._layout.device.type == "meta",
         "is_sparse": lambda self: False, "is_quantized": lambda self: False,
-        "is_nested": lambda self: False,
+        "is_nested": lambda self: False, "__cuda_array_interface__": _cuda_array_interface,
     }  # fmt: skip
     for name, get in read_only.items():
         setattr(Tensor, name, property(get, doc=get.__doc__))

@@ -26,6 +26,7 @@ from antorcha.ops.kinds.record import InPlace, Op, T
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor, bare, take_fields
 
+philox = lazy("antorcha.runtime.philox")
 random = lazy("antorcha.runtime.random")
 
 
@@ -177,11 +178,13 @@ class Batch:
     def one_by_one(self, run: Any, values: Sequence[Any]) -> Any:
         """What an op gives for one example after another, stacked."""
         generator = random.default()
-        before = generator.get_state() if self.randomness == "same" else None
+        same = self.randomness == "same"
+        before = (generator.get_state(), philox.get_states()) if same else None
         results = []
         for k in range(self.size):
             if before is not None:
-                generator.set_state(before)
+                generator.set_state(before[0])
+                philox.set_states(before[1])
             results.append(call(run, [self._of_example(v, k) for v in values]))
         if not results:
             raise OneByOne(f"vmap: {run.name} has no batching rule, and there are no examples")

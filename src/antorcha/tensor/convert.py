@@ -221,7 +221,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
     force = to_bool("to", "copy", kwargs.pop("copy", False))
     memory_format = kwargs.pop("memory_format", None)
-    kwargs.pop("non_blocking", None)
+    non_blocking = kwargs.pop("non_blocking", False)
     other = kwargs.pop("other", None)
     if kwargs:
         raise ArgumentError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
@@ -248,7 +248,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     where = layout.device if device is None else to_device("to", "device", device)
     result = self
     if where is not layout.device:
-        result = T.to_device(result, where)
+        early = non_blocking or bool(flags and flags[0])
+        result = T.to_device(result, where, True) if early else T.to_device(result, where)
     if want is not layout.dtype:
         result = T.to_dtype(result, want)
     if memory_format is not None and memory_format != "preserve":
@@ -358,7 +359,7 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **_: Any) -> Tensor:
     """The tensor on a CUDA device (the current one if none is named)."""
-    return to(self, as_device("cuda" if device is None else device))
+    return to(self, as_device("cuda" if device is None else device), non_blocking=non_blocking)
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:

@@ -49,7 +49,8 @@ def tensor(
         result = T.contiguous(result)
         where = data._layout.device if device is None else device
         return finish(_convert(result, dtype, where), requires_grad)
-    return finish(_from_data(data, dtype, device), requires_grad)
+    result = _from_data(data, dtype, device)
+    return finish(result.pin_memory() if pin_memory else result, requires_grad)
 
 
 def _convert(result: Tensor, dtype: Any, device: Any) -> Tensor:

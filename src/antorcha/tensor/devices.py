@@ -97,8 +97,15 @@ def _any_true(self: Tensor) -> Any:
 
 
 def record_stream(self: Tensor, stream: Any) -> None:
-    """Needs a device with streams: raises RuntimeError on the CPU."""
-    raise ShapeError("record_stream: the CPU has no streams; leave it out")
+    """Tells that another stream uses the tensor: its memory goes to no other before that stream has
+    done what it was given so far. Raises RuntimeError on the CPU."""
+    owner = self._storage.owner
+    while hasattr(owner, "owner"):  # a part of another storage
+        owner = owner.owner
+    if not hasattr(owner, "used_by") or self._layout.device.type == "cpu":
+        where = self._layout.device
+        raise ShapeError(f"record_stream: {where} has no streams; leave it out")
+    owner.used_by(stream._stream)
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Any:

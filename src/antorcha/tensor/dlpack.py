@@ -18,7 +18,8 @@ import enum
 from typing import Any
 
 from antorcha.core import dtypes
-from antorcha.core.device import CPU, as_device
+from antorcha.core.device import CPU, Device, as_device, backend
+from antorcha.core.lazy import lazy
 from antorcha.core.shapes import extent, numel
 from antorcha.errors import ArgumentError, GraphError, ValueRangeError
 from antorcha.lang.native import Extern, cstr, func, i32, native, ptr, raw, void
@@ -27,6 +28,8 @@ from antorcha.runtime.cpython import Py_DecRef
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory import storage as S
 from antorcha.runtime.tensor import Tensor, bare
+
+cuda_gpu = lazy("antorcha.devices.cuda.gpu")
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
@@ -157,7 +160,8 @@ class Export:
 
     def __init__(self, tensor: Tensor, versioned: bool, flags: int) -> None:
         layout, storage, offset = tensor._layout, tensor._storage, tensor._offset
-        self.pinned = memoryview(storage)  # it stays where it is
+        elsewhere = storage.flags & S.ELSEWHERE
+        self.pinned = storage if elsewhere else memoryview(storage)  # it stays where it is
         L.check_inside(layout, storage.nbytes, offset)
         self.words = (ctypes.c_int64 * max(2 * layout.ndim, 1))(*layout.shape, *_strides(layout))
         self.managed: Any = _Versioned() if versioned else _Managed()
@@ -224,10 +228,12 @@ def dlpack(
         raise BufferError(f"Cannot pack tensors on {layout.device}: they have no data")
     if layout.device is CPU and stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
+    if layout.device.type == "cuda" and stream != -1:
+        _let_wait(stream, layout.device)
     flags = 0
     if dl_device is not None:
         kind, index = int(dl_device[0]), dl_device[1]
-        if kind != DLDeviceType.kDLCPU or index != 0 or layout.device is not CPU:
+        if (kind, index) != dlpack_device(self):
             raise BufferError(
                 f"a tensor on {layout.device} cannot be exported to DLPack device {(kind, index)}"
             )
@@ -242,6 +248,17 @@ def dlpack(
             )
         flags |= READ_ONLY
     return Export(self, versioned, flags).capsule(_VERSIONED if versioned else _PLAIN)
+
+
+def _let_wait(stream: int | None, device: Device) -> None:
+    """What comes next in a consumer's stream (1 or None: the default one) waits for the current
+    stream."""
+    gpu = cuda_gpu.gpu(device.index)
+    if stream == 2:
+        raise BufferError("per-thread default stream is not supported.")
+    theirs = gpu.default if stream in (None, 1) else gpu.stream_at(stream)
+    if theirs is not gpu.stream:
+        theirs.wait_for_stream(gpu.stream)
 
 
 def to_dlpack(tensor: Tensor) -> Any:
@@ -300,10 +317,14 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 def _ask(producer: Any) -> Any:
     """The producer's capsule, of the newest kind that it can make."""
+    how: dict[str, Any] = {}
+    if producer.__dlpack_device__()[0] == DLDeviceType.kDLCUDA:  # it waits for their work
+        index = producer.__dlpack_device__()[1]
+        how["stream"] = cuda_gpu.gpu(index).stream.handle or 1
     try:
-        return producer.__dlpack__(max_version=VERSION)
+        return producer.__dlpack__(max_version=VERSION, **how)
     except TypeError:
-        return producer.__dlpack__()
+        return producer.__dlpack__(**how)
 
 
 def take(capsule: Any) -> Tensor:
@@ -328,13 +349,21 @@ def take(capsule: Any) -> Tensor:
     owner = Import(managed)
     readonly = name is _VERSIONED and bool(managed.flags & READ_ONLY)
     start = (managed.array.data or 0) + managed.array.byte_offset
-    storage = S.wrap(start if layout.numel else 0, layout.nbytes, owner, readonly=readonly)
+    start = start if layout.numel else 0
+    if layout.device is CPU:
+        storage = S.wrap(start, layout.nbytes, owner, readonly=readonly)
+    else:
+        storage = S.wrap_elsewhere(start, layout.nbytes, owner)
     return bare(layout, storage, -low)
 
 
 def _layout_of(array: Any) -> tuple[L.Layout, int]:
     """What a DLTensor says of its elements, checked."""
-    if array.device_type not in (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost):
+    device = CPU
+    if array.device_type == DLDeviceType.kDLCUDA:
+        device = Device("cuda", array.device_id)
+        backend(device)  # raises where it is not there
+    elif array.device_type not in (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost):
         kinds = {int(kind): name for name, kind in _DEVICES.items()}
         name = kinds.get(array.device_type, f"of kind {array.device_type}")
         raise BufferError(f"from_dlpack: cannot use the memory of a {name} device")
@@ -355,7 +384,7 @@ def _layout_of(array: Any) -> tuple[L.Layout, int]:
             "cannot have. Make a copy of the array first: array.copy()."
         )
     low, _ = extent(shape, strides)
-    return L.layout(shape, strides, dtype, CPU), low
+    return L.layout(shape, strides, dtype, device), low
 
 
 def _code_of(dtype: dtypes.dtype) -> int:

@@ -8,6 +8,7 @@ small raises when it is used.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from antorcha.runtime.memory import storage as S
 else:
     H, S = lazy("antorcha.runtime.memory.shared"), lazy("antorcha.runtime.memory.storage")
+cuda_driver = lazy("antorcha.devices.cuda.driver")
+cuda_memory = lazy("antorcha.devices.cuda.memory")
 
 
 def elements(storage: S.Storage, dtype: dtypes.dtype, op: str) -> Array:
@@ -169,12 +172,14 @@ class UntypedStorage:
         return None if segment is None else segment.filename
 
     def is_pinned(self, device: Any = None) -> bool:
-        """False: there is no pinned memory."""
-        return False
+        """Is it memory that a GPU copies from by itself?"""
+        return is_pinned(self._storage)
 
     def pin_memory(self, device: Any = None) -> UntypedStorage:
-        """The storage itself: memory that no GPU copies from need not be pinned."""
-        return self
+        """A copy in pinned memory; the storage itself where it is, or where there is no GPU."""
+        if self.is_pinned() or self._device.type != "cpu" or not has_gpu():
+            return self
+        return UntypedStorage._of(new_pinned(self.nbytes()), self._device).copy_(self)
 
     def __repr__(self) -> str:
         head = ""
@@ -187,7 +192,7 @@ class UntypedStorage:
     # ---- its bytes
     def tolist(self) -> list[int]:
         """The bytes as numbers."""
-        found: list[int] = elements(self._storage, dtypes.uint8, "tolist").tolist()
+        found: list[int] = elements(self._readable(), dtypes.uint8, "tolist").tolist()
         return found
 
     def __iter__(self) -> Iterator[int]:
@@ -204,7 +209,7 @@ class UntypedStorage:
                 S.part(self._storage, start, max(stop - start, 0)), self._device
             )
         at = place_of(index, self.nbytes())
-        return int(elements(self._storage, dtypes.uint8, "storage[]")[at])
+        return int(elements(self._readable(), dtypes.uint8, "storage[]")[at])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         count = self.nbytes()
@@ -215,6 +220,9 @@ class UntypedStorage:
     def fill_(self, value: Any) -> UntypedStorage:
         """Sets every byte."""
         number = to_int("fill_", "value", value) & 255
+        if self._storage.flags & S.ELSEWHERE:
+            T.fill_(self._flat(), number)
+            return self
         writable(self._storage, dtypes.uint8, "fill_")[:] = number
         return self
 
@@ -228,6 +236,9 @@ class UntypedStorage:
                 f"size does not match, self was {self.nbytes()} bytes but src was "
                 f"{source.nbytes()} bytes"
             )
+        if not (backend(source._device).host_memory and backend(self._device).host_memory):
+            T.copy_(self._flat(), source._flat())
+            return self
         theirs = elements(source._storage, dtypes.uint8, "copy_")
         writable(self._storage, dtypes.uint8, "copy_")[:] = theirs
         return self
@@ -248,7 +259,7 @@ class UntypedStorage:
         return UntypedStorage._of(found[id(self._storage)], self._device)
 
     def __reduce__(self) -> Any:
-        return _untyped_of, (bytes(memoryview(self._storage)),)
+        return _untyped_of, (bytes(memoryview(self._readable())),)
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
         """Reverses the bytes of each number of that dtype, in place."""
@@ -284,8 +295,15 @@ class UntypedStorage:
         place = as_device(device)
         if place is self._device:
             return self
-        flat = bare(L.contiguous((self.nbytes(),), dtypes.uint8, self._device), self._storage)
-        return UntypedStorage._of(T.to_device(flat, place)._storage, place)
+        return UntypedStorage._of(T.to_device(self._flat(), place)._storage, place)
+
+    def _readable(self) -> S.Storage:
+        """The storage, or a copy in the host's memory."""
+        return self.cpu()._storage if self._storage.flags & S.ELSEWHERE else self._storage
+
+    def _flat(self) -> Tensor:
+        """The bytes as a tensor."""
+        return bare(L.contiguous((self.nbytes(),), dtypes.uint8, self._device), self._storage)
 
     def cpu(self) -> UntypedStorage:
         """The storage on the CPU; itself if it is there already."""
@@ -374,12 +392,37 @@ def from_file(
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """The tensor itself.
-
-    Pinned memory speeds up copies to a GPU; nothing else is to be had from it, and a program that
-    asks for it runs the same without.
+    """A copy in pinned memory, which a GPU copies from by itself, while the program goes on
+    (``non_blocking=True``); the tensor itself where it is pinned, or where there is no GPU: a
+    program that asks for it runs the same without.
     """
-    return self
+    layout = self._layout
+    if layout.device.type != "cpu":
+        raise GraphError(f"only dense CPU tensors can be pinned: this one is on {layout.device}")
+    if is_pinned(self._storage) or not has_gpu():
+        return self
+    whole = L.contiguous(tuple(layout.shape), layout.dtype, layout.device)
+    result = bare(whole, new_pinned(whole.nbytes))
+    T.copy_(result, self.detach())
+    return result
+
+
+def has_gpu() -> bool:
+    """Is there a GPU to pin memory for?"""
+    return cuda_driver.found() is not None and not cuda_driver.in_forked_child()
+
+
+def is_pinned(storage: S.Storage) -> bool:
+    """Is it pinned memory, or a part of it? (Without a GPU, none is.)"""
+    if "antorcha.devices.cuda.memory" not in sys.modules or not storage.ptr:
+        return False
+    return not storage.flags & S.ELSEWHERE and cuda_memory.pinned.block_at(storage.ptr) is not None
+
+
+def new_pinned(nbytes: int) -> S.Storage:
+    """A storage in pinned memory."""
+    block = cuda_memory.pinned.allocate(nbytes)
+    return S.wrap(block.address, nbytes, block)
 
 
 def bind() -> None:
@@ -388,5 +431,5 @@ def bind() -> None:
         setattr(Tensor, fn.__name__, fn)
     set_methods({
         "is_shared": lambda self: H.is_shared(self._storage),
-        "is_pinned": lambda self, device=None: False,
+        "is_pinned": lambda self, device=None: is_pinned(self._storage),
     })  # fmt: skip

@@ -58,6 +58,10 @@ class Methods:
     def __contains__(self, element: Any) -> _bool:
         """..."""
 
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        """What CuPy, Numba and others read: the memory of a tensor on an NVIDIA GPU."""
+
     def __deepcopy__(self, memo: Any) -> Tensor:
         """..."""
 
@@ -1594,7 +1598,7 @@ class Methods:
         """A view with its dims in another order."""
 
     def pin_memory(self, device: Any = ...) -> Tensor:
-        """The tensor itself."""
+        """A copy in pinned memory, which a GPU copies from by itself, while the program goes on (``non_blocking=True``); the tensor itself where it is pinned, or where there is no GPU: a ..."""
 
     def pinverse(self, rcond: _float = ..., *, out: Any = ...) -> Any:
         """The pseudo-inverse: ``torch.linalg.pinv``."""
@@ -1679,7 +1683,7 @@ class Methods:
         """In-place form of :func:`antorcha.reciprocal`; gives the changed tensor."""
 
     def record_stream(self, stream: Any) -> Any:
-        """Needs a device with streams: raises RuntimeError on the CPU."""
+        """Tells that another stream uses the tensor: its memory goes to no other before that stream has done what it was given so far. Raises RuntimeError on the CPU."""
 
     def register_hook(self, hook: Any) -> Any:
         """Calls ``hook(grad)`` each time a gradient of this tensor is computed."""

@@ -24,7 +24,7 @@ from antorcha.autograd.saved import saved_tensors_hooks
 from antorcha.core import modes
 from antorcha.errors import GraphError, ShapeError, ValueRangeError, explain_missing, warn
 from antorcha.nn.containers import Sequential
-from antorcha.random import fork_rng, get_rng_state, set_rng_state
+from antorcha.random import fork_rng, get_all_states, set_all_states
 from antorcha.runtime.call.node import edge_of
 from antorcha.runtime.tensor import Tensor
 from antorcha.utils.selective import (
@@ -188,7 +188,7 @@ class _Surroundings:
     """What a part is recomputed in: the generator's state, and autocast."""
 
     def __init__(self, preserve_rng_state: bool) -> None:
-        self.rng = get_rng_state() if preserve_rng_state else None
+        self.rng = get_all_states() if preserve_rng_state else None
         self.autocast: dict[str, Any] = {
             "enabled": amp.is_autocast_enabled("cpu"),
             "dtype": amp.get_autocast_dtype("cpu"),
@@ -200,7 +200,7 @@ class _Surroundings:
         with contextlib.ExitStack() as stack:
             if self.rng is not None:
                 stack.enter_context(fork_rng())
-                set_rng_state(self.rng)
+                set_all_states(self.rng)
             stack.enter_context(amp.autocast("cpu", **self.autocast))
             yield
 

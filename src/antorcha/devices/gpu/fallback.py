@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from antorcha.devices.numpy_semantics.host import cast_array, computes, results_of
-from antorcha.lang.kernels import Description, Launch, Reduce, is_dynamic
+from antorcha.lang.kernels import Description, Launch, MatMul, Reduce, is_dynamic
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.memory.storage import Storage
@@ -32,7 +32,8 @@ def compile_on_host(
         at = 0
         for each in ins:
             if isinstance(each, Layout):
-                values.append(device.to_host(each, flat[at], flat[at + 1]))
+                array = device.to_host(each, flat[at], flat[at + 1])
+                values.append(in_strides_of(each, array) if type(what) is MatMul else array)
                 at += 2
             else:
                 values.append(flat[at])
@@ -60,3 +61,16 @@ def compile_on_host(
         return found
 
     return Launch(fresh_of_any_size if is_dynamic(what) else fresh, into)
+
+
+def in_strides_of(layout: Layout, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The elements in memory with the layout's strides: a product sees its operands' memory through
+    strides of its own."""
+    if not layout.numel:
+        return array
+    size = layout.itemsize
+    room = np.zeros(layout.high - layout.low, array.dtype)
+    steps = tuple([s * size for s in layout.strides])
+    result = np.ndarray(tuple(layout.shape), array.dtype, room, -layout.low * size, steps)
+    result[...] = array
+    return result

@@ -49,7 +49,7 @@ class GridPlan:
 
     ``fail(code)`` makes the exception for what kernels leave in temporary number ``status`` (one
     int64, set to 0 before the first): it is read when they are done, and 0 is success. A plan
-    with it is waited for at once.
+    with it is waited for at once, or tells when it is next waited for.
 
     ``over``: the plan where the outputs are somebody's already, who must not find them half
     written after an error; None where it is the same.
@@ -61,6 +61,23 @@ class GridPlan:
     fail: Callable[[int], BaseException] | None = None
     over: GridPlan | None = None
     constants: tuple[Array, ...] = ()
+
+
+@struct
+class DynamicPlan:
+    """Kernels for results whose sizes depend on the data, in two stages.
+
+    The steps of ``first`` see the inputs, then its temporaries, and leave ``count`` numbers (int64)
+    in temporary number ``sizes``. ``layouts(numbers)`` gives the outputs' layouts, which are
+    allocated, and ``rest(numbers)`` the plan that fills them: its steps see the outputs, the
+    inputs, the temporaries of ``first``, then its own.
+    """
+
+    first: GridPlan
+    sizes: int
+    count: int
+    layouts: Callable[[Sequence[int]], Sequence[Layout]]
+    rest: Callable[[Sequence[int]], GridPlan]
 
 
 def blocks_for(count: int, each: int = THREADS) -> tuple[int, ...]:

@@ -51,11 +51,13 @@ ENOUGH = 512  # blocks that keep a GPU busy
 
 class ReduceGrid(GridTemplate):
     """What a fold is compiled for. ``team``: threads of a result; ``stage``: "whole" from elements
-    to results, "parts" to states, "join" from these to results."""
+    to results, "parts" to states, "join" from these to results. ``beside``: the results of one
+    part lie side by side, and not the parts of one result, so that threads which fold one result
+    each read and write together."""
 
     def __init__(
         self, exprs: Any, outs: Sequence[Layout], ins: Sequence[Layout], index: Any, team: int,
-        stage: str, kept_dims: int, fold_dims: int,
+        stage: str, beside: bool, kept_dims: int, fold_dims: int,
     ) -> None:  # fmt: skip
         super().__init__(outs, ins, index)
         self.start, lift, merge, finish = exprs
@@ -64,7 +66,7 @@ class ReduceGrid(GridTemplate):
         self.nstate = len(self.state_types)
         used = E.inputs_used(*self.lift.exprs)
         self.used = [k in used for k in range(self.nin)]
-        self.team, self.stage = team, stage
+        self.team, self.stage, self.beside = team, stage, beside
         self.threads = THREADS
         self.kept_dims, self.fold_dims = kept_dims, fold_dims
 
@@ -75,7 +77,7 @@ class ReduceGrid(GridTemplate):
 
     def __native_key__(self) -> str:
         start = ",".join([float(s).hex() for s in self.start])
-        shape = f"{self.team}{self.stage}{self.kept_dims},{self.fold_dims}"
+        shape = f"{self.team}{self.stage}{self.beside}{self.kept_dims},{self.fold_dims}"
         bodies = f"{self.lift.key}|{self.merge.key}|{self.finish.key}"
         return f"{bodies}|{start}|{self.operands_key()}|{shape}"
 
@@ -118,15 +120,16 @@ def fold_elements(P, words, places, at, fold_words, lo, hi, step):
 
 
 @inline
-def fold_states(P, stored, lo, hi, step):
-    """The state of the parts lo, lo + step, ... below hi."""
+def fold_states(P, stored, row, rows, lane, parts):
+    """The state of a result's parts lane, lane + team, ..."""
     state = fresh_state(P)
-    i = lo
-    while i < hi:
-        both = merged(P, state, [stored[k][i] for k in static(range(P.nstate))])
+    i = lane
+    while i < parts:
+        at = i * rows + row if P.beside else row * parts + i
+        both = merged(P, state, [stored[k][at] for k in static(range(P.nstate))])
         for k in static(range(P.nstate)):
             state[k] = both[k]
-        i += step
+        i += P.team
     return state
 
 
@@ -173,14 +176,19 @@ def reduce_grid(words: ptr[i64], *, P) -> void:
     item = min(item, total - 1)
     row, lo, hi = item, P.I(0), count
     if P.stage == "parts":
-        row = item // parts
-        lo = (item - row * parts) * each
+        if P.beside:
+            part = item // rows
+            row = item - part * rows
+        else:
+            row = item // parts
+            part = item - row * parts
+        lo = part * each
         hi = min(lo + each, count)
     places = [operand_place(P, words, k) for k in static(range(P.nops))]
     at = offsets_of(P, words, kept_words, P.kept_dims, P.nops, row)
     if P.stage == "join":
         stored = state_places(P, words)
-        state = fold_states(P, stored, row * parts + lane, row * parts + parts, P.team)
+        state = fold_states(P, stored, row, rows, lane, parts)
     else:
         state = fold_elements(P, words, places, at, fold_words, lo + lane, hi, P.team)
     state = fold_team(P, state)
@@ -219,13 +227,15 @@ def plan_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Gri
     parts = _parts_of(rows, count, team)
     sizes = (len(kept_sizes), len(fold_sizes))
 
+    beside = team == 1 and rows > 1
+
     def step(stage: str, team: int, items: int, states: tuple[int, ...]) -> GridStep:
         starts = tuple([(type(s), float(s).hex()) for s in exprs[0]])  # 0.0 and -0.0 are not one
         types = tuple([o.dtype for o in operands])
-        key = starts, exprs, types, len(outs), index, team, stage, sizes
+        form = team, stage, beside, *sizes
         template = kept(
-            _templates, key, lambda _: ReduceGrid(exprs, outs, ins, index, team, stage, *sizes),
-            MOST_KEPT,
+            _templates, (starts, exprs, types, len(outs), index, form),
+            lambda _: ReduceGrid(exprs, outs, ins, index, *form), MOST_KEPT,
         )  # fmt: skip
         each = -(-count // parts)
         return GridStep(
@@ -239,7 +249,7 @@ def plan_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Gri
     states = parted.static["P"].state_types
     places = tuple(range(len(operands), len(operands) + len(states)))
     room = tuple([rows * parts * t.size for t in states])
-    after = 1 if parts <= 8 else WARP if parts <= ALONE else THREADS
+    after = 1 if parts <= 8 or beside else WARP if parts <= ALONE else THREADS
     return GridPlan(
         (step("parts", team, rows * parts, places), step("join", after, rows, places)), room
     )

@@ -121,8 +121,8 @@ def reduce_far(x):
 
 
 @inline
-def reduced(x):
-    """x = j pi/2 + r + r_low, j an integer whose low bits count."""
+def reduced_near(x):
+    """x = j pi/2 + r + r_low, j an integer whose low bits count, for |x| below the limit."""
     f = pick(x, SINGLE, DOUBLE)
     c = pick(x, CIRCLE_32, CIRCLE_64)
     t = fma(x, TWO_OVER_PI, f.magic)
@@ -131,7 +131,14 @@ def reduced(x):
     part, part_low = exact_product(n, -c.two)
     r, r_low = quick_sum(start, part)
     r_low = fma(n, -c.three, r_low + part_low)
-    j = bitcast(ints(x), t)
+    return bitcast(ints(x), t), r, r_low
+
+
+@inline
+def reduced(x):
+    """The same for every x."""
+    c = pick(x, CIRCLE_32, CIRCLE_64)
+    j, r, r_low = reduced_near(x)
     far = abs(x) >= c.limit
     if any_lane(far):
         far = far & (abs(x) < INF)

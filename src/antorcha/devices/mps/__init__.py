@@ -6,21 +6,29 @@
 ``folds``        reductions, row programs, scans
 ``products``     products, convolutions, attention, Fourier transforms
 ``indexing``     gather and scatter, what masks choose
-``ordering``     sorting, searching
+``ordering``     sorting, searching, distinct values, counts
 ``windows``      pooling, sliding blocks, resampling
 ``moves``        elements in another order, ranges, checks
+``draws``        random numbers
 ``device``       the device ``mps``: what is not described above is computed by NumPy on the host
 """
 
 from __future__ import annotations
 
+from antorcha.core.device import Device
+from antorcha.devices.mps import library
 from antorcha.devices.mps.device import MLXBackend, backend_here
+from antorcha.errors import DeviceError
 
-backend: MLXBackend
+
+def backend_of(device: Device) -> MLXBackend:
+    """What runs on the GPU. RuntimeError where there is none, as in a PyTorch without MPS."""
+    found = backend_here()
+    if device.index:
+        raise DeviceError(f"mps: there is one device, 'mps:0'; {device} is none")
+    return found
 
 
-def __getattr__(name: str) -> MLXBackend:
-    """``backend``: RuntimeError where there is no such GPU, or no MLX."""
-    if name == "backend":
-        return backend_here()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def current_index() -> int | None:
+    """The number of the GPU that ``device="mps"`` means: 0; None where there is none."""
+    return 0 if library.kind() else None

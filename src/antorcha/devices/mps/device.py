@@ -10,6 +10,7 @@ from antorcha.core import dtypes
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.fallback import compile_on_host
 from antorcha.devices.mps import memory
+from antorcha.devices.mps.draws import compute_draw
 from antorcha.devices.mps.expressions import Compute, cast, compute_pointwise
 from antorcha.devices.mps.folds import compute_reduce, compute_rows, compute_scan
 from antorcha.devices.mps.indexing import (
@@ -20,7 +21,12 @@ from antorcha.devices.mps.indexing import (
 )
 from antorcha.devices.mps.library import NAMES, check_dtype, require, running
 from antorcha.devices.mps.moves import compute_arrange, compute_check, compute_range
-from antorcha.devices.mps.ordering import compute_search, compute_sort
+from antorcha.devices.mps.ordering import (
+    compute_bins,
+    compute_distinct,
+    compute_search,
+    compute_sort,
+)
 from antorcha.devices.mps.products import (
     compute_attention,
     compute_conv,
@@ -32,9 +38,12 @@ from antorcha.devices.numpy_semantics.host import results_of
 from antorcha.lang.kernels import (
     Arrange,
     Attention,
+    Bins,
     Check,
     Conv,
     Description,
+    Distinct,
+    Draw,
     Fourier,
     Gather,
     Launch,
@@ -65,6 +74,7 @@ COMPUTES: dict[type, Callable[..., Compute]] = {
     Select: compute_select, Replace: compute_replace, Sort: compute_sort, Search: compute_search,
     Arrange: compute_arrange, Range: compute_range, Check: compute_check,
     Pooling: compute_pooling, Unfold: compute_unfold, Resample: compute_resample,
+    Distinct: compute_distinct, Bins: compute_bins, Draw: compute_draw,
 }  # fmt: skip
 """What MLX computes, by description: (what, outs, ins) -> a function of arrays and numbers, or
 Unsupported."""

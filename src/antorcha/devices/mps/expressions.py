@@ -14,7 +14,7 @@ import numpy as np
 
 from antorcha.core.dtypes import dtype
 from antorcha.devices.emit import Unsupported
-from antorcha.devices.mps.library import NAMES, in_mlx, mx
+from antorcha.devices.mps.library import NAMES, fuses, in_mlx, mx
 from antorcha.lang import expr as E
 from antorcha.lang.expr.interpret import compute as compute_on_host
 from antorcha.lang.expr.interpret import convert
@@ -43,20 +43,41 @@ class MLXGraph:
                 raise Unsupported(e.dtype.name)
             elif e.args and e.op not in TABLE and e.op not in REDUCTIONS and e.op != "cast":
                 raise Unsupported(f"{e.op} of {e.dtype}")
+        used = {a for e in self.nodes if e not in self.on_host for a in e.args} | {*self.exprs}
+        self.numbers = [e for e in self.nodes if e in used and e in self.on_host]
+        leaves = [e for e in self.nodes if e.op == "input" and e not in self.on_host]
+        self.reads = sorted({int(e.payload) for e in leaves})  # type: ignore[arg-type]
+        work = [e for e in self.nodes if e.args and e not in self.on_host]
+        self.fused = None
+        if len(work) > 1 and fuses() and not any([e.op in REDUCTIONS for e in work]):
+            count = len(self.reads)
+            self.fused = mx.compile(lambda *given: self.run(given[:count], given[count:], 0))
 
     def __call__(self, values: Sequence[Any], length: int = 0) -> list[Array]:
         """The expressions' values; ``values[k]`` (an array, or a number) is cast to input k."""
-        done: dict[E.Expr, Any] = {}
+        known: dict[E.Expr, Any] = {}
         for e in self.nodes:
-            done[e] = self._on_host(e, done, values, length) if e in self.on_host else (
-                self._on_device(e, done, values, length)
-            )  # fmt: skip
-        return [self._array(e, done) for e in self.exprs]
+            if e in self.on_host:
+                known[e] = self._on_host(e, known, values, length)
+        given = [from_number(known[e], e.dtype) for e in self.numbers]
+        arrays = [values[k] for k in self.reads]
+        if self.fused is not None and not length:
+            return list(self.fused(*arrays, *given))
+        return self.run(arrays, given, length)
 
-    def _on_host(self, e: E.Expr, done: dict[E.Expr, Any], values: Any, length: int) -> Any:
+    def run(self, arrays: Sequence[Array], given: Sequence[Array], length: int) -> list[Array]:
+        """The values, of the arrays that are read and the numbers that the host has found."""
+        inputs = dict(zip(self.reads, arrays, strict=True))
+        done: dict[E.Expr, Array] = dict(zip(self.numbers, given, strict=True))
+        for e in self.nodes:
+            if e not in self.on_host:
+                done[e] = self._on_device(e, done, inputs, length)
+        return [done[e] for e in self.exprs]
+
+    def _on_host(self, e: E.Expr, known: dict[E.Expr, Any], values: Any, length: int) -> Any:
         with np.errstate(all="ignore"):
             if e.args:
-                return compute_on_host(e, [done[a] for a in e.args])
+                return compute_on_host(e, [known[a] for a in e.args])
             found: Any = e.payload
             if e.op == "input":
                 found = values[int(found)]
@@ -64,23 +85,21 @@ class MLXGraph:
                 found = length
             return convert(np.asarray(found), e.dtype.np)
 
-    def _on_device(self, e: E.Expr, done: dict[E.Expr, Any], values: Any, length: int) -> Array:
+    def _on_device(
+        self, e: E.Expr, done: dict[E.Expr, Array], inputs: dict[int, Array], length: int
+    ) -> Array:
         if e.op == "input":
-            return cast(values[int(e.payload)], e.dtype)  # type: ignore[arg-type]
+            return cast(inputs[int(e.payload)], e.dtype)  # type: ignore[arg-type]
         if e.op == "position":
             return mx.arange(length, dtype=mx.int64)
-        args = [self._array(a, done) for a in e.args]
+        args = [done[a] for a in e.args]
         if e.op == "cast":
             return cast(args[0], e.dtype)
         if e.op in REDUCTIONS:
-            wide = [mx.broadcast_to(a, (*a.shape[:-1], length)) for a in args]
-            return cast(reduce_row(e, wide[0]), e.dtype)
+            wide = mx.broadcast_to(args[0], (*args[0].shape[:-1], length))
+            return cast(REDUCTIONS[e.op](wide), e.dtype)
         found = TABLE[e.op](*args)
         return found if found.dtype == in_mlx(e.dtype) else cast(found, e.dtype)
-
-    def _array(self, e: E.Expr, done: dict[E.Expr, Any]) -> Array:
-        found = done[e]
-        return from_number(found, e.dtype) if e in self.on_host else found
 
 
 def prepare(exprs: tuple[E.Expr, ...]) -> tuple[E.Expr, ...]:
@@ -283,11 +302,6 @@ REDUCTIONS: dict[str, Callable[[Array], Array]] = {
     "argmax": lambda x: mx.argmax(x, -1, keepdims=True),
     "argmin": lambda x: mx.argmin(x, -1, keepdims=True),
 }
-
-
-def reduce_row(e: E.Expr, x: Array) -> Array:
-    """A reduction of row programs, along the last dim."""
-    return REDUCTIONS[e.op](x)
 
 
 def compute_pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:

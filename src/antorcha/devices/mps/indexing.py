@@ -80,8 +80,9 @@ def _table(x: Array, dims: Sequence[int]) -> Array:
 def compute_scatter(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     shape = tuple(outs[0].shape)
     t = outs[0].dtype
-    if what.fold != "set" and (t.kind == "c" or t.itemsize == 8):
-        raise Unsupported(f"a fold of {t} (Metal writes at most four bytes at once)")
+    sums = what.fold in ("add", "mean")
+    if what.fold != "set" and t.itemsize == 8 and not sums:
+        raise Unsupported(f"{what.fold} of {t}: Metal changes at most four bytes at once")
 
     def compute(values: list[Any]) -> list[Array]:
         x, *rest = values
@@ -96,7 +97,11 @@ def compute_scatter(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -
             rows, places, given = _by_element(what, flat, rest[0], source)
         else:
             rows, places, given = _by_slice(what, flat, rest, source)
-        done = _folded(what, rows, places, given)
+        if t.kind == "c" and what.fold != "set":  # the parts are added each by itself
+            done = _folded(what, rows.view(mx.float32), places, given.view(mx.float32))
+            done = done.view(mx.complex64)
+        else:
+            done = _folded(what, rows, places, given)
         return [_restored(what, done, flat.shape).reshape(shape)]
 
     return compute
@@ -164,7 +169,7 @@ def _folded(what: Scatter, rows: Array, places: Array, given: Array) -> Array:
         )
         chosen = mx.take(given, mx.maximum(last, 0), 0)
         return mx.where((last >= 0)[:, None], chosen, rows)
-    wide = mx.float32 if is_float(rows) else mx.int32
+    wide = mx.float32 if is_float(rows) else kind if kind.size == 8 else mx.int32
     fold = "or" if kind == mx.bool_ and what.fold in ("add", "mean") else what.fold
     fold = {"or": "max", "multiply": "min"}.get(fold, fold) if kind == mx.bool_ else fold
     spare = mx.zeros((1, rows.shape[1]), wide)  # where what is skipped goes
@@ -197,6 +202,8 @@ def _nothing(fold: str, kind: Any, wide: Any) -> Array:
 
 def _accumulated(fold: str, base: Array, places: Array, given: Array) -> Array:
     if fold in ("add", "mean"):
+        if base.dtype.size == 8:
+            return base + sums_by_place(base.shape[0], places, given)
         return base.at[places].add(given)
     if fold == "multiply":
         return base.at[places].multiply(given)
@@ -205,6 +212,18 @@ def _accumulated(fold: str, base: Array, places: Array, given: Array) -> Array:
         return found
     nan = mx.zeros(base.shape, mx.int32).at[places].maximum(mx.isnan(given).astype(mx.int32))
     return mx.where((nan > 0) | mx.isnan(base), math.nan, found)
+
+
+def sums_by_place(n: int, places: Array, given: Array) -> Array:
+    """For each of n places the sum of the rows of integers that go there: the differences of
+    running sums, which are exact, as integers go round."""
+    order = mx.argsort(places)
+    ones = mx.ones((places.size,), mx.int32)
+    ends = mx.cumsum(mx.zeros((n,), mx.int32).at[places].add(ones))
+    none = mx.zeros((1, given.shape[1]), given.dtype)
+    running = mx.concatenate([none, mx.cumsum(mx.take(given, order, 0), axis=0)], 0)
+    starts = mx.concatenate([mx.zeros((1,), mx.int32), ends[:-1]])
+    return mx.take(running, ends, 0) - mx.take(running, starts, 0)
 
 
 # ---- masks

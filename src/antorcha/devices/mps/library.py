@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -39,10 +40,15 @@ def is_installed() -> bool:
 
 def kind() -> str:
     """What the device runs on: "gpu", "cpu" (in tests, see ``SWITCH``), or "" for nothing."""
+    return _kind(os.environ.get(SWITCH) == "cpu")
+
+
+@cache
+def _kind(on_cpu: bool) -> str:
     if not is_installed():
         return ""
     try:
-        if os.environ.get(SWITCH) == "cpu":
+        if on_cpu:
             return "cpu" if mx.cpu else ""
         return "gpu" if mx.metal.is_available() else ""
     except ImportError:  # MLX is there, and its library is not
@@ -53,12 +59,21 @@ def require() -> None:
     """RuntimeError where there is no GPU of Apple's, or no MLX."""
     if kind():
         return
-    missing = "no GPU that Metal can use" if is_installed() else "no MLX (pip install mlx)"
+    if sys.platform == "darwin" and not is_installed():
+        why = "MLX is to be installed for it (pip install mlx)"
+    else:
+        why = "it needs a Mac with Apple silicon, and there is nothing else to install for it"
     error = RuntimeError(
-        f"mps: there is {missing} here. The device needs a Mac with Apple silicon, and MLX. Use "
-        "device='cpu' (torch.backends.mps.is_available() tells which)."
+        f"mps: there is no device 'mps' here: {why}. Use device='cpu' "
+        "(torch.backends.mps.is_available() tells which)."
     )
     raise with_facts(error, Facts("no device", more={"device": "mps"}))
+
+
+def fuses() -> bool:
+    """Are expressions of several ops made into one kernel? (On the CPU MLX needs a C++ compiler
+    for that, and seconds.)"""
+    return kind() == "gpu"
 
 
 @cache

@@ -7,9 +7,11 @@ from typing import Any
 
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.mps.expressions import Array, Compute, is_float
+from antorcha.devices.mps.indexing import chosen_places
 from antorcha.devices.mps.library import mx
+from antorcha.devices.mps.memory import replaced_at
 from antorcha.devices.mps.moves import first_where
-from antorcha.lang.kernels import Search, Sort
+from antorcha.lang.kernels import Bins, Distinct, Search, Sort
 from antorcha.runtime.memory.layout import Layout
 
 
@@ -100,5 +102,42 @@ def compute_search(what: Search, outs: Sequence[Layout], ins: Sequence[Any]) -> 
             low = mx.where(going & mx.logical_not(behind), middle + 1, low)
             high = mx.where(going & behind, middle, high)
         return [low.reshape(shape)]
+
+    return compute
+
+
+# ---- distinct values and counts
+def compute_distinct(what: Distinct, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    layout = ins[0]
+    if what.dim is not None or layout.dtype.kind == "c" or not layout.numel:
+        raise Unsupported("distinct slices, complex numbers, or nothing")
+
+    def compute(values: list[Any]) -> list[Array]:
+        x = values[0].reshape(-1)
+        n = x.size
+        order = mx.arange(n, dtype=mx.int32) if what.consecutive else order_of(x, 0, False)
+        line = mx.take(x, order, 0)
+        new = mx.concatenate([mx.ones((1,), mx.bool_), line[1:] != line[:-1]])
+        group = mx.cumsum(new.astype(mx.int32)) - 1
+        starts = chosen_places(new)
+        ends = mx.concatenate([starts[1:], mx.array([n], mx.int64)])
+        inverse = replaced_at(mx.zeros((n,), mx.int32), order, group)
+        inverse = inverse.reshape(values[0].shape).astype(mx.int64)
+        return [mx.take(line, starts, 0), inverse, ends - starts]
+
+    return compute
+
+
+def compute_bins(what: Bins, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    if not ins[0].numel:
+        raise Unsupported("counts of nothing")
+
+    def compute(values: list[Any]) -> list[Array]:
+        x, *weights = values
+        if first_where(x < 0) is not None:
+            raise what.refuse()
+        count = max(int(mx.max(x).item()) + 1, what.least)
+        given = weights[0].astype(mx.float32) if weights else mx.ones((x.size,), mx.int32)
+        return [mx.zeros((count,), given.dtype).at[x.astype(mx.int32)].add(given)]
 
     return compute

@@ -8,7 +8,7 @@ from typing import Any
 
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.mps.expressions import TABLE, Array, Compute
-from antorcha.devices.mps.library import mx
+from antorcha.devices.mps.library import kind, mx
 from antorcha.lang.kernels import Attention, Conv, Fourier, MatMul
 from antorcha.runtime.memory.layout import Layout
 
@@ -68,7 +68,10 @@ def compute_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Comp
         raise Unsupported("a convolution in groups over three dims")
     if not (math.prod(what.x) and math.prod(what.w) and math.prod(what.y)):
         raise Unsupported("a convolution of nothing")
-    return {"forward": _forward, "data": _data, "weight": _weight}[what.kind](what)
+    compute = {"forward": _forward, "data": _data, "weight": _weight}[what.kind](what)
+    if kind() == "cpu" and ins[0].dtype.name in HALVES:  # (MLX adds halves in halves there)
+        return lambda values: compute([v.astype(mx.float32) for v in values])
+    return compute
 
 
 def _last(x: Array) -> Array:
@@ -194,7 +197,7 @@ def compute_fourier(what: Fourier, outs: Sequence[Layout], ins: Sequence[Any]) -
     layout = ins[0]
     if layout.dtype.name not in ("float32", "complex64") or not what.dims or not layout.numel:
         raise Unsupported(f"a transform of {layout.dtype} along {what.dims}")
-    if layout.dtype.kind == "c" and (what.kind == "real" or what.onesided):
+    if layout.dtype.kind == "c" and what.kind == "real":
         raise Unsupported("a transform of real numbers, of complex ones")
     dims = list(what.dims)
     sizes = [layout.shape[d] for d in dims]

@@ -16,6 +16,7 @@ from antorcha.core import dtypes, float8
 from antorcha.core.memo import keep
 from antorcha.devices.numpy_semantics.attention import compute_attention
 from antorcha.devices.numpy_semantics.conv import compute_conv, compute_unfold
+from antorcha.devices.numpy_semantics.draw import compute_draw
 from antorcha.devices.numpy_semantics.fourier import compute_fourier
 from antorcha.devices.numpy_semantics.gather import compute_gather, compute_scatter
 from antorcha.devices.numpy_semantics.pooling import compute_pooling
@@ -31,6 +32,7 @@ from antorcha.lang.kernels import (
     Conv,
     Description,
     Distinct,
+    Draw,
     Fourier,
     Gather,
     Host,
@@ -349,6 +351,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
     Check: _check, Unfold: _of_outs(compute_unfold),
     Resample: _of_outs(compute_resample), Attention: _of_outs(compute_attention),
+    Draw: compute_draw,
 }  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """The simulator as a device: plans of ``devices/gpu`` run thread by thread; NumPy does the rest.
 
-A launch checks its operands, writes the kernel's words, and runs the grid. What no template covers
-is computed on copies in the host's memory, as on any GPU.
+What no template covers is computed on copies in the host's memory, as on any GPU.
 """
 
 from __future__ import annotations
@@ -15,16 +14,13 @@ import numpy as np
 
 from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
-from antorcha.devices.emit import Unsupported
-from antorcha.devices.gpu.fallback import compile_on_host
 from antorcha.devices.gpu.frame import GridPlan, GridStep
-from antorcha.devices.gpu.templates import plan_for
-from antorcha.devices.numpy_semantics.host import results_of
+from antorcha.devices.gpu.launcher import check_inside, compile_for
 from antorcha.devices.sim import recording
 from antorcha.devices.sim.memory import DeviceBlock, memory, reach
 from antorcha.errors import NativeError, OutOfRange
-from antorcha.lang.kernels import Description, Launch, MatMul, Reduce
-from antorcha.lang.native.grid import PARAMETER_WORDS, GridThread
+from antorcha.lang.kernels import Description, Launch, MatMul
+from antorcha.lang.native.grid import GridThread
 from antorcha.lang.native.machine import Target, simulated
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.memory.storage import Storage, wrap_elsewhere
@@ -91,6 +87,21 @@ def grid_runner() -> GridRunner:
     return GridRunner()
 
 
+class SimulatedStatus:
+    """An int64 that kernels report to, 0 at first, and the error of what they leave there."""
+
+    def __init__(self, fail: Callable[[int], BaseException] | None) -> None:
+        self.storage, self.fail = new_storage(8), fail
+        self.address = self.storage.ptr
+        memory.bytes_at(self.address, 8)[:] = 0
+
+    def check(self) -> None:
+        """Raises what was reported."""
+        code = int(memory.bytes_at(self.address, 8).view(np.int64)[0])
+        if code and self.fail is not None:
+            raise self.fail(code)
+
+
 class SimulatedBackend:
     """The device ``sim``."""
 
@@ -98,13 +109,7 @@ class SimulatedBackend:
     host_memory = False
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-        try:
-            plan = plan_for(what, outs, ins)
-        except Unsupported as error:
-            return compile_on_host(self, what, outs, ins, str(error))
-        if isinstance(what, Reduce):
-            outs = results_of(what, outs)
-        return launch_of(type(what).__name__, plan, outs, ins)
+        return compile_for(self, what, outs, ins)
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
@@ -124,6 +129,27 @@ class SimulatedBackend:
         """Copies an array of the host's to where a tensor lies."""
         view(layout, storage, offset)[...] = array
 
+    # ---- for the launcher
+    def load(self, step: GridStep) -> int:
+        return int(step.kernel.on_grid(target(), step.threads, **step.static).addr)
+
+    def launch(self, name: str, kernel: int, words: np.ndarray[Any, Any], step: GridStep) -> None:
+        grid_runner().launch(name, kernel, words, step)
+
+    def constant(self, array: np.ndarray[Any, Any]) -> Storage:
+        return new_constant(array)
+
+    def numbers(self, storage: Storage, count: int) -> list[int]:
+        found: list[int] = memory.bytes_at(storage.ptr, 8 * count).view(np.int64).tolist()
+        return found
+
+    def status_word(self, name: str, plan: GridPlan, operands: Sequence[Any]) -> SimulatedStatus:
+        return SimulatedStatus(plan.fail)
+
+    def finish(self, name: str, status: SimulatedStatus | None) -> None:
+        if status is not None:
+            status.check()
+
 
 def view(layout: Layout, storage: Storage, offset: int) -> np.ndarray[Any, Any]:
     """A tensor's elements in the simulator's memory, for copies."""
@@ -134,77 +160,3 @@ def view(layout: Layout, storage: Storage, offset: int) -> np.ndarray[Any, Any]:
     data = memory.bytes_at(storage.ptr, storage.nbytes)
     steps = tuple([s * size for s in layout.strides])
     return np.ndarray(tuple(layout.shape), layout.dtype.np, data, offset * size, steps)
-
-
-def check_inside(layout: Layout, storage: Storage, offset: int) -> None:
-    size = layout.itemsize
-    low, high = (offset + layout.low) * size, (offset + layout.high) * size
-    if layout.numel and not (0 <= low <= high <= storage.nbytes):
-        raise OutOfRange(
-            f"a tensor of shape {tuple(layout.shape)} lies outside its storage: it reaches bytes "
-            f"{low} to {high} of {storage.nbytes}"
-        )
-
-
-def number_words(kind: type, value: Any) -> list[int]:
-    """A run-time number as words of a launch."""
-    if kind is complex:
-        return [int(x) for x in np.array([value], np.complex128).view(np.int64)]
-    if kind is float:
-        return [int(np.array([value], np.float64).view(np.int64)[0])]
-    return [int(value)]
-
-
-def launch_of(name: str, plan: GridPlan, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    """A plan bound to operands: kernels are compiled at the first launch."""
-    run = _bound(name, plan, [*outs, *ins])
-    over = run if plan.over is None else _bound(name, plan.over, [*outs, *ins])
-
-    def fresh(*flat: Any) -> Storage:
-        storage = new_storage(outs[0].nbytes)
-        run((storage, 0, *flat))
-        return storage
-
-    def into(*flat: Any) -> None:
-        over(flat)
-
-    return Launch(fresh, into)
-
-
-def _bound(name: str, plan: GridPlan, operands: Sequence[Any]) -> Callable[[Sequence[Any]], None]:
-    kernels: list[int] = []
-    constants: list[Storage] = []
-
-    def run(flat: Sequence[Any]) -> None:
-        if not kernels:
-            kernels.extend(
-                [s.kernel.on_grid(target(), s.threads, **s.static).addr for s in plan.steps]
-            )
-            constants.extend([new_constant(array) for array in plan.constants])
-        given: list[list[int]] = []
-        at = 0
-        for what in operands:
-            if isinstance(what, Layout):
-                storage, offset = flat[at], flat[at + 1]
-                check_inside(what, storage, offset)
-                given.append([storage.ptr + offset * what.itemsize])
-                at += 2
-            else:
-                given.append(number_words(what, flat[at]))
-                at += 1
-        scratch = [new_storage(nbytes) for nbytes in plan.temporaries]
-        given += [[s.ptr] for s in (*scratch, *constants)]
-        if plan.status is not None:
-            memory.bytes_at(scratch[plan.status].ptr, 8)[:] = 0
-        words = np.zeros(PARAMETER_WORDS, np.int64)
-        for kernel, step in zip(kernels, plan.steps, strict=True):
-            head = [w for k in step.operands for w in given[k]]
-            every = [*head, *step.words]
-            words[: len(every)] = every
-            grid_runner().launch(name, kernel, words, step)
-        if plan.status is not None and plan.fail is not None:
-            code = int(memory.bytes_at(scratch[plan.status].ptr, 8).view(np.int64)[0])
-            if code:
-                raise plan.fail(code)
-
-    return run

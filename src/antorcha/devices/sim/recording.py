@@ -22,22 +22,25 @@ ACCESS = np.dtype([("address", "i8"), ("nbytes", "i8"), ("block", "i8"), ("threa
 class LaunchedOperand:
     """A buffer of a launch: where it begins in the device's memory, and its elements' size."""
 
-    name: str  # out0, out1, ..., in0, in1, ..., temp0, ...
+    # out0, out1, ..., in0, in1, ...; temp0, ... of what only a plan's kernels see; of a launch by
+    # hand operand0, operand1, ...
+    name: str
     address: int
     itemsize: int
-    dtype: str
+    dtype: str  # of the kernel language; of a temporary "b32" and the like: so many bits
 
 
 @dataclass(frozen=True)
 class ElementAccess:
-    """A thread's read or write of an element; ``element`` counts from where the operand begins. An
-    access of several elements at once is one of each."""
+    """A thread's read or write of an element; ``element`` counts from where the operand begins.
+    A wide access is to ``count`` elements, of which ``element`` is the first."""
 
     block: int
     thread: int
     operand: str
     element: int
     write: bool
+    count: int = 1
 
 
 @dataclass
@@ -45,7 +48,8 @@ class SimulatedLaunch:
     """A kernel that ran over a grid on the device ``sim``.
 
     ``description`` names what was asked for (Pointwise, Reduce, ...), ``kernel`` the function that
-    each thread ran. ``accesses`` holds the first of ``count`` accesses to the device's memory.
+    each thread ran. Of ``count`` accesses to the device's memory the first ``noted`` were noted;
+    ``accesses`` holds those of them that are to operands.
     """
 
     description: str
@@ -57,6 +61,12 @@ class SimulatedLaunch:
     shared_bytes: int = 0
     count: int = 0
     accesses: list[ElementAccess] = field(default_factory=list, repr=False)
+    filename: str = field(default="", repr=False)  # the whole path of the kernel's file
+
+    @property
+    def noted(self) -> int:
+        """How many accesses were noted: the first ones."""
+        return min(self.count, MOST_ACCESSES)
 
     def of(self, block: int, thread: int) -> list[ElementAccess]:
         """What one thread read and wrote, in order."""
@@ -76,8 +86,8 @@ def recording() -> Iterator[list[SimulatedLaunch]]:
     ...     y = x + 1
     >>> launches[0].blocks, launches[0].threads
     ((1,), 256)
-    >>> [(a.operand, a.element) for a in launches[0].of(block=0, thread=0) if a.write]
-    [('out0', 0), ('out0', 1), ('out0', 2), ('out0', 3)]
+    >>> [(a.operand, a.element, a.count) for a in launches[0].of(block=0, thread=0)]
+    [('in0', 0, 4), ('out0', 0, 4)]
     """
     found: list[SimulatedLaunch] = []
     _launches.append(found)
@@ -102,7 +112,9 @@ def noting(
     launch = SimulatedLaunch(
         description, step.kernel.__name__, _source_of(step.kernel.fn), step.blocks, step.threads,
         operands_of(step, words), int(records[SHARED : SHARED + 8].view(np.int64)[0]), count,
+        filename=step.kernel.fn.__code__.co_filename,
     )  # fmt: skip
+    launch.operands += temporaries_of(step, words, launch.operands, room[:count])
     launch.accesses = list(_elements(launch.operands, room[:count]))
     for found in _launches:
         found.append(launch)
@@ -127,19 +139,48 @@ def operands_of(step: GridStep, words: np.ndarray[Any, Any]) -> list[LaunchedOpe
     return found
 
 
+def temporaries_of(
+    step: GridStep, words: np.ndarray[Any, Any], known: list[LaunchedOperand], accesses: Any
+) -> list[LaunchedOperand]:
+    """The buffers of a launch that are neither outputs nor inputs: their addresses are among its
+    words, and the width of the first access to one is taken for its elements' size. Of a launch by
+    hand these are all buffers."""
+    found: list[LaunchedOperand] = []
+    addresses = {each.address for each in known}
+    by_hand = not step.static.get("P")
+    for k, address in enumerate(map(int, words[: 2 * len(step.operands)])):
+        start, nbytes = memory.allocation_of(address)
+        if address in addresses or not (start == address or (by_hand and start)):
+            continue
+        addresses.add(address)
+        inside = (accesses["address"] >= start) & (accesses["address"] < start + nbytes)
+        if inside.any():
+            size = abs(int(accesses["nbytes"][inside.argmax()]))
+            name = f"operand{k}" if by_hand else f"temp{len(found)}"
+            found.append(LaunchedOperand(name, address, size, f"b{8 * size}"))
+    return found
+
+
 def _elements(operands: list[LaunchedOperand], accesses: Any) -> Iterator[ElementAccess]:
     homes = [memory.allocation_of(each.address) for each in operands]
     for access in accesses:
-        address, write = int(access["address"]), bool(access["nbytes"] < 0)
+        address, nbytes = int(access["address"]), int(access["nbytes"])
+        write = nbytes < 0
         inside = [
-            each for each, (start, nbytes) in zip(operands, homes, strict=True)
-            if start <= address < start + nbytes
+            each for each, (start, length) in zip(operands, homes, strict=True)
+            if start <= address < start + length
         ]  # fmt: skip
-        inside.sort(key=lambda each: each.name.startswith("out") is not write)
         if inside:
-            operand = inside[0]
-            first = (address - operand.address) // operand.itemsize
-            for k in range(max(abs(int(access["nbytes"])) // operand.itemsize, 1)):
-                yield ElementAccess(
-                    int(access["block"]), int(access["thread"]), operand.name, first + k, write
-                )
+            operand = min(inside, key=lambda each: _unlikely(each, address, write))
+            yield ElementAccess(
+                int(access["block"]), int(access["thread"]), operand.name,
+                (address - operand.address) // operand.itemsize, write,
+                max(abs(nbytes) // operand.itemsize, 1),
+            )  # fmt: skip
+
+
+def _unlikely(operand: LaunchedOperand, address: int, write: bool) -> tuple[bool, bool, int]:
+    """Of operands in one allocation the least has the access: an output if it writes, an input if
+    it reads, and of these the one that begins nearest before the address."""
+    away = address - operand.address
+    return operand.name.startswith("out") is not write, away < 0, abs(away)

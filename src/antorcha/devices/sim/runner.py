@@ -57,6 +57,9 @@ def place_thread(
     t.waits = ENDED
     t.frame = None
     t.number = k
+    t.copies_begun = 0
+    t.copies_done = 0
+    t.groups_made = 0
 
 
 @native

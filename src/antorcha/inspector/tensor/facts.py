@@ -154,7 +154,8 @@ def check(tensor: Any) -> None:
     if not issubclass(type(tensor), Tensor):
         raise ArgumentError(
             f"inspect: a tensor is needed, not {type(tensor).__name__}; torch.as_tensor(...) makes "
-            "one of a list, a number or a NumPy array"
+            "one of a list, a number or a NumPy array. Or a launch: one of the list that "
+            "torch.sim.recording() gives, such as launches[0]"
         )
     try:
         for field in ("_layout", "_storage", "_offset", "_fn", "_rg", "_base"):

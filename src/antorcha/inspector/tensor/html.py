@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from dataclasses import replace
 
 from antorcha.inspector import theme
@@ -54,42 +55,51 @@ _BLANK = "\N{NO-BREAK SPACE}"
 
 def page(facts: TensorFacts, words: WordTable, brief: bool, printed: str = "") -> str:
     """The whole ``<div>``; `brief`: only the headline, the text `printed` and the values."""
-    style = theme.style(_STYLE, draw_memory.STYLE, draw_values.STYLE)
-    # (joined once: heat maps are long, and an inspection is to take little memory)
-    inside = [f'<div class="ant ant-inspect" lang="{words.lang}">', style, _head(facts)]
     if brief:
         shorter = replace(facts, heat=facts.heat and shortened(facts.heat))
-        inside += [tag("pre", escaped(printed), class_="ant-printed")] if printed else []
+        inside = [tag("pre", escaped(printed), class_="ant-printed")] if printed else []
         inside.append(_brief(shorter, words))
     else:
-        inside.append('<div class="ant-panels">')
-        inside += [_facts(facts, words), _memory(facts, words), *_values(facts, words), "</div>"]
-    return "".join([*inside, "</div>"])
+        place = panel(words("Place"), fact_table(said.rows(facts, words)))
+        inside = ['<div class="ant-panels">', place, _memory(facts, words)]
+        inside += [*_values(facts, words), "</div>"]
+    return frame(_head(facts), inside, words.lang, draw_memory.STYLE, draw_values.STYLE)
 
 
-def _head(facts: TensorFacts) -> str:
-    head, rest = said.title(facts)
+def frame(head: str, inside: Iterable[str], lang: str, *styles: str) -> str:
+    """The ``<div>`` around a headline and what is below it, with its style."""
+    # (joined once: heat maps are long, and an inspection is to take little memory)
+    opening = f'<div class="ant ant-inspect" lang="{lang}">'
+    return "".join([opening, theme.style(_STYLE, *styles), head, *inside, "</div>"])
+
+
+def headline(head: str, rest: str, *more: str) -> str:
+    """The first line: what it is, the facts that one wants first, and lesser ones."""
     parts = [tag("b", escaped(head), class_="mono"), tag("span", escaped(rest), class_="mono")]
-    autograd = facts.autograd
-    if autograd.grad_fn:
-        parts.append(tag("span", escaped(f"grad_fn={autograd.grad_fn}"), class_="mono muted"))
-    elif autograd.requires_grad:
-        parts.append(tag("span", "requires_grad", class_="mono muted"))
+    parts += [tag("span", escaped(each), class_="mono muted") for each in more]
     return tag("div", "".join(parts), class_="ant-head")
 
 
-def _panel(heading: str, content: str) -> str:
+def _head(facts: TensorFacts) -> str:
+    autograd = facts.autograd
+    if autograd.grad_fn:
+        return headline(*said.title(facts), f"grad_fn={autograd.grad_fn}")
+    return headline(*said.title(facts), *["requires_grad"] * autograd.requires_grad)
+
+
+def panel(heading: str, content: str) -> str:
+    """A box of the page with its heading."""
     return tag("section", tag("h4", escaped(heading)) + content, class_="ant-panel")
 
 
-def _facts(facts: TensorFacts, words: WordTable) -> str:
+def fact_table(rows: Iterable[said.FactRow]) -> str:
+    """Facts below each other: label, value, what it means."""
     lines = [
         tag("tr", tag("th", escaped(row.label) or _BLANK, scope="row")
             + tag("td", f"{tag('code', escaped(row.value))} {tag('span', escaped(row.note))}"))
-        for row in said.rows(facts, words)
+        for row in rows
     ]  # fmt: skip
-    table = tag("table", "".join(lines))
-    return _panel(words("Place"), tag("div", table, class_="ant-facts"))
+    return tag("div", tag("table", "".join(lines)), class_="ant-facts")
 
 
 def _memory(facts: TensorFacts, words: WordTable) -> str:
@@ -97,14 +107,14 @@ def _memory(facts: TensorFacts, words: WordTable) -> str:
     if drawn is None or facts.why_no_values == "meta":
         return ""
     text = tag("p", escaped(said.memory_text(facts, drawn, words)))
-    return _panel(words("Memory"), text + (draw_memory.draw(facts, drawn, words)
+    return panel(words("Memory"), text + (draw_memory.draw(facts, drawn, words)
                                            if drawn.cells else ""))  # fmt: skip
 
 
 def _values(facts: TensorFacts, words: WordTable) -> list[str]:
     why = said.why_no_values(facts, words)
     if why:
-        return [_panel(words("Values"), tag("p", escaped(why)))]
+        return [panel(words("Values"), tag("p", escaped(why)))]
     numbers, heat = facts.statistics, facts.heat
     assert numbers is not None
     assert heat is not None
@@ -112,15 +122,15 @@ def _values(facts: TensorFacts, words: WordTable) -> list[str]:
     shown = tag("p", escaped(part), class_="muted") if part else ""
     panels = []
     if facts.image is not None:
-        panels.append(_panel(words("Image"), _image(facts.image, words)))
-    panels.append(_panel(words("Values"), shown + draw_values.draw_heat(heat, words)))
+        panels.append(panel(words("Image"), _image(facts.image, words)))
+    panels.append(panel(words("Values"), shown + draw_values.draw_heat(heat, words)))
     pairs = [tag("div", tag("dt", escaped(label)) + tag("dd", escaped(number), class_="mono"))
              for label, number in said.counted(numbers, words)]  # fmt: skip
     content = tag("p", escaped(said.of_what(numbers, words)))
     content += tag("dl", "".join(pairs), class_="ant-numbers")
     if numbers.histogram is not None:
         content += draw_values.draw_histogram(numbers.histogram, words)
-    return [*panels, _panel(words("Histogram"), content)]
+    return [*panels, panel(words("Histogram"), content)]
 
 
 def _brief(facts: TensorFacts, words: WordTable) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
+from antorcha.core.lazy import lazy
+from antorcha.errors import ArgumentError
 from antorcha.inspector.forms import cut
 from antorcha.inspector.naming import names_around, users_frame
 from antorcha.inspector.shown import Shown
@@ -18,6 +20,16 @@ from antorcha.tensor.subclass import DisableTorchFunctionSubclass
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
+
+    from antorcha.devices.sim import recording
+    from antorcha.inspector.launch import facts as launch_facts
+    from antorcha.inspector.launch import inspection as launch_inspection
+    from antorcha.inspector.launch import words as launch_words
+else:
+    recording = lazy("antorcha.devices.sim.recording")
+    launch_facts = lazy("antorcha.inspector.launch.facts")
+    launch_inspection = lazy("antorcha.inspector.launch.inspection")
+    launch_words = lazy("antorcha.inspector.launch.words")
 
 
 _PRINTED = 20_000  # characters of a printed tensor
@@ -58,6 +70,7 @@ class Inspection(Shown):
         yield from renderables(self.facts, self.words, options.max_width)
 
 
+@overload
 def inspect(
     tensor: Tensor,
     *,
@@ -65,22 +78,46 @@ def inspect(
     axes: str | Sequence[str] | None = None,
     lang: str = "en",
     names: Mapping[str, Any] | None = None,
-) -> Inspection:
+) -> Inspection: ...
+
+
+@overload
+def inspect(
+    tensor: recording.SimulatedLaunch,
+    *,
+    name: str | None = None,
+    lang: str = "en",
+    block: int | None = None,
+) -> launch_inspection.LaunchInspection: ...
+
+
+def inspect(
+    tensor: Any,
+    *,
+    name: str | None = None,
+    axes: str | Sequence[str] | None = None,
+    lang: str = "en",
+    names: Mapping[str, Any] | None = None,
+    block: int | None = None,
+) -> Any:
     """What a tensor is: how it lies in memory, who shares it, its place in the graph, its values.
+    Or what a launch of ``torch.sim.recording()`` did: which thread touched which element.
 
     Nothing about the tensor or the program changes, and a gigabyte takes no longer than a page: of
     more than a million elements an evenly spread sample is looked at, and the text says so.
 
     Args:
-        tensor: any tensor, on any device, of any dtype.
+        tensor: any tensor, on any device, of any dtype; or a launch.
         name: what to call it; by default the name that the caller's variables have for it.
         axes: a name for each dim: words, or letters such as "NCHW".
         lang: "en" or "es".
         names: where names for the tensor and for those that share its memory are looked up; by
             default the variables of the caller, and of those who called it.
+        block: of a launch, the number of the block whose first warp is shown; 0 by default.
 
     Raises:
-        TypeError: what is given is no tensor, `axes` does not fit, or `lang` is neither.
+        TypeError: what is given is neither, `axes` or `block` does not fit, or `lang` is neither
+            language.
 
     >>> grid = torch.arange(6.).view(2, 3)
     >>> found = torch.inspect(grid.t())
@@ -89,10 +126,28 @@ def inspect(
     >>> [cell.order for cell in found.facts.memory.shown()]
     [0, 2, 4, 1, 3, 5]
     """
+    if not isinstance(tensor, Tensor) and isinstance(tensor, recording.SimulatedLaunch):
+        return _of_launch(tensor, name, lang, block, axes, names)
+    if block is not None:
+        raise ArgumentError(
+            f"inspect: block= is for a launch of torch.sim.recording(), not {type(tensor).__name__}"
+        )
     words = WordTable(lang)  # a wrong one is refused before any work
     known = names_around(users_frame()) if names is None else names
     facts = gather(tensor, name=name, axes=axes, names=known)
     return Inspection(facts, words.lang)
+
+
+def _of_launch(
+    launch: recording.SimulatedLaunch, name: str | None, lang: str, block: int | None, axes: Any,
+    names: Any,
+) -> launch_inspection.LaunchInspection:  # fmt: skip
+    words = launch_words.LaunchWords(lang)
+    for key, given in (("axes", axes), ("names", names)):
+        if given is not None:
+            raise ArgumentError(f"inspect: {key}= is for tensors; a launch takes name, lang, block")
+    facts = launch_facts.gather(launch, name=name or "", block=0 if block is None else block)
+    return launch_inspection.LaunchInspection(facts, words)
 
 
 def brief_html(tensor: Tensor) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from antorcha.core.lazy import lazy
@@ -30,8 +30,13 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 
 def text(facts: TensorFacts, words: WordTable, width: int = WIDTH) -> str:
     """The inspection as plain text."""
+    return plain_text(renderables(facts, words, width), width)
+
+
+def plain_text(parts: Iterable[RenderableType], width: int) -> str:
+    """What rich prints, without colours and blanks at the ends of lines."""
     console = plain_console(width)
-    for part in renderables(facts, words, width):
+    for part in parts:
         console.print(part)
     assert isinstance(console.file, io.StringIO)
     lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
@@ -42,12 +47,12 @@ def renderables(facts: TensorFacts, words: WordTable, width: int) -> Iterator[Re
     """What rich prints, one after the other."""
     head, rest = said.title(facts)
     yield rich_text.Text.assemble((head, "bold"), "  ", rest)
-    yield _table(facts, words)
+    yield fact_table(said.rows(facts, words))
     if facts.memory is not None and facts.device != "meta":
-        yield _heading(words("Memory"), width)
+        yield heading(words("Memory"), width)
         yield rich_text.Text(said.memory_text(facts, facts.memory, words))
         yield from _memory(facts.memory, words, width, _cell_width(facts))
-    yield _heading(words("Values"), width)
+    yield heading(words("Values"), width)
     why = said.why_no_values(facts, words)
     if why:
         yield rich_text.Text(why)
@@ -55,17 +60,19 @@ def renderables(facts: TensorFacts, words: WordTable, width: int) -> Iterator[Re
         yield from _values(facts, words, width)
 
 
-def _heading(word: str, width: int) -> Text:
+def heading(word: str, width: int) -> Text:
+    """A line with the name of what is below."""
     found: Text = rich_text.Text(f"\n── {word} ".ljust(width - 1, "─"), "dim")
     return found
 
 
-def _table(facts: TensorFacts, words: WordTable) -> RenderableType:
+def fact_table(rows: Iterable[said.FactRow]) -> RenderableType:
+    """Facts below each other: label, value, what it means."""
     table: Table = rich_table.Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold", min_width=9, max_width=22)
     table.add_column(overflow="fold", ratio=1)
-    for row in said.rows(facts, words):
+    for row in rows:
         table.add_row(
             rich_text.Text(row.label, "cyan"),
             rich_text.Text(row.value),

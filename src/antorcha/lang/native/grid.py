@@ -20,7 +20,7 @@ import numpy as np
 
 from antorcha.core.lazy import lazy
 from antorcha.lang.native.memory import Memory, Ptr, to_pointer
-from antorcha.lang.native.types import Ty, array, i32, i64, ptr, raw, struct, u32, u64, vec
+from antorcha.lang.native.types import Ty, array, f32, i32, i64, ptr, raw, struct, u32, u64, vec
 from antorcha.lang.native.values import V, intrinsic
 
 native_interpret = lazy("antorcha.lang.native.interpret")
@@ -29,6 +29,8 @@ WARP = 32
 PARAMETER_WORDS = 128
 """Words of a launch, at most: buffers' addresses, numbers, sizes and strides."""
 FOR_BLOCK, FOR_WARP, ENDED = 1, 2, 3
+MOST_COPIES = 64
+"""Copies of a simulated thread that are on their way at once."""
 
 
 @struct
@@ -45,6 +47,13 @@ class GridThread:
     frame: raw
     shown: u64  # to its warp
     number: i64  # in its block
+    fragment: array[u32, 6]  # of matrices, shown to its warp (tensor_cores.py)
+    product: array[f32, 4]
+    copies: array[i64, 3 * MOST_COPIES]  # on their way: to, from, bytes
+    copies_begun: i64
+    copies_done: i64
+    groups: array[i64, MOST_COPIES]  # how many copies had begun when each group ended
+    groups_made: i64
 
 
 SIMULATED_THREAD: Ty = GridThread

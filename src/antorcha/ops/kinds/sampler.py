@@ -6,7 +6,11 @@ them, and gives what fills the result: ``draw(out)``, where ``out`` is the :clas
 
     @sampler(inplace=True)
     def uniform(input: Tensor, from_: Float = 0.0, to: Float = 1.0, *, generator: Any = None):
-        return lambda out: out.fill(fill_uniform, from_, to)
+        return lambda out: out.fill("uniform", from_, to)
+
+On a device whose kernels draw, it gets tensors as they are, and a :class:`DeviceTarget`. A record
+with ``from_host`` is for the host's memory everywhere: arrays come from there, and the result goes
+back.
 
 Nothing is written before the arguments have been checked. Values are drawn in the order of the
 elements in memory, as PyTorch does, whatever the strides are. A draw does not depend on what was
@@ -17,17 +21,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from antorcha.core import dtypes, modes
-from antorcha.core.device import as_device, backend
+from antorcha.core.device import CPU, Device, as_device, backend
 from antorcha.core.hooks import hooks
-from antorcha.core.lazy import Array, lazy, np
+from antorcha.core.lazy import lazy
 from antorcha.core.symbols import Untold
-from antorcha.errors import ArgumentError, DeviceError, MissingFeature, ShapeError
-from antorcha.lang.kernels import Draw
+from antorcha.errors import ArgumentError, DeviceError, ShapeError
 from antorcha.ops.create import unwritten
 from antorcha.ops.kinds.derive import Rule, saved_items
+from antorcha.ops.kinds.draw_targets import (
+    DeviceTarget,
+    DrawTarget,
+    PlannedTarget,
+    check_place,
+    draws_by_counting,
+)
 from antorcha.ops.kinds.operands import common_device
 from antorcha.ops.kinds.params import OPERAND, STATIC, TENSOR, Param, to_number
 from antorcha.ops.kinds.record import Composite, Op, T
@@ -36,135 +46,16 @@ from antorcha.runtime.call import tape as tapes
 from antorcha.runtime.call.plan import FRESH, Plan, make
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
-from antorcha.runtime.tensor import Tensor
+from antorcha.runtime.tensor import Tensor, bare
 
 if TYPE_CHECKING:
     from antorcha.runtime.call.node import Node
     from antorcha.runtime.memory.storage import Storage
+    from antorcha.runtime.philox import PhiloxGenerator
     from antorcha.runtime.random import Generator
 
-REALS = {"complex64": "float32", "complex128": "float64"}
-
 runtime = lazy("antorcha.runtime.random")
-storages = lazy("antorcha.runtime.memory.storage")
-
-
-class DrawTarget:
-    """Where a draw goes: a layout over a storage, and the generator to draw from."""
-
-    def __init__(
-        self, name: str, layout: Layout, storage: Storage, offset: int, generator: Generator,
-        inplace: bool,
-    ) -> None:  # fmt: skip
-        self.name, self.layout, self.storage, self.offset = name, layout, storage, offset
-        self.generator, self.inplace = generator, inplace
-
-    def array(self) -> Array:
-        """The elements, to compute on after a draw."""
-        return backend(self.layout.device).to_host(self.layout, self.storage, self.offset)
-
-    def fill(
-        self, sampler: Callable[..., None], *args: Any, kinds: str = "fc", **named: Any
-    ) -> None:
-        """Fills it with ``sampler(generator, address, count, dtype name, ...)``."""
-        layout = self.layout
-        if layout.dtype.kind not in kinds:
-            raise MissingFeature.of_dtype(self.name, layout.dtype, "draw floats and cast them")
-        name = layout.dtype.name
-        count = layout.numel * (2 if name in REALS else 1)
-        name = REALS.get(name, name)
-        if count and layout.contiguous:
-            address = self.storage.ptr + self.offset * layout.itemsize
-            sampler(self.generator, address, count, name, *args, **named)
-            return
-        side = np.empty(layout.numel, layout.dtype.np)
-        if sampler is runtime.fill_normal:
-            named["contiguous"] = False
-        sampler(self.generator, side.ctypes.data, count, name, *args, **named)
-        if count:
-            order = memory_order(layout)
-            target = np.transpose(self.array(), order)
-            target[...] = side.reshape(target.shape)
-
-
-class NotedDraw(NamedTuple):
-    """What a sampler is asked for: its address, where to, how many, its parameters."""
-
-    sampler: int
-    out: int
-    n: int
-    a: float = 0.0
-    b: float = 0.0
-    u: int = 0
-    i: int = 0
-
-
-class DrawNotes:
-    """In a generator's place: notes what is drawn, and draws nothing."""
-
-    def __init__(self) -> None:
-        self.found: list[NotedDraw] = []
-
-    def sample(self, *args: Any, **named: Any) -> int:
-        """As ``Generator.sample``."""
-        self.found.append(NotedDraw(*args, **named))
-        return 0
-
-
-class PlannedTarget(DrawTarget):
-    """Where a draw would go that is only planned: it takes one sampler over elements in a row."""
-
-    def __init__(self, name: str, layout: Layout) -> None:
-        nowhere: Any = _Nowhere
-        self.notes = DrawNotes()
-        generator: Any = self.notes
-        super().__init__(name, layout, nowhere, 0, generator, True)
-
-    def array(self) -> Array:
-        raise Untold("what was drawn is looked at")
-
-    def fill(
-        self, sampler: Callable[..., None], *args: Any, kinds: str = "fc", **named: Any
-    ) -> None:
-        layout = self.layout
-        if (
-            not layout.contiguous
-            or layout.dtype.name in runtime.HALVES
-            or not layout.numel < runtime.MANY
-        ):
-            raise Untold("Python draws it")
-        super().fill(sampler, *args, kinds=kinds, **named)
-
-    def draw(self, state: int) -> Draw:
-        """What was asked for."""
-        if len(self.notes.found) != 1 or self.notes.found[0].out != _Nowhere.ptr:
-            raise Untold("it is not one draw")
-        (found,) = self.notes.found
-        return Draw(found.sampler, state, found.n, found.a, found.b, found.u, found.i)
-
-
-class _Nowhere:
-    """In the place of a storage."""
-
-    ptr = 0
-
-
-def check_place(name: str, layout: Layout, storage: Storage, offset: int) -> None:
-    """Refuses memory that must not be written, or that does not hold the elements (any more): the
-    samplers write to an address."""
-    if storages.is_readonly(storage):
-        raise ArgumentError(f"{name}: the tensor is over read-only memory; clone() it first")
-    start, stop = (offset + layout.low) * layout.itemsize, (offset + layout.high) * layout.itemsize
-    if layout.numel and (start < 0 or stop > storage.nbytes or not storage.ptr):
-        raise ShapeError(
-            f"{name}: a tensor of shape {tuple(layout.shape)} needs bytes {start} to {stop} of a "
-            f"storage of {storage.nbytes} bytes"
-        )
-
-
-def memory_order(layout: Layout) -> list[int]:
-    """The dims from the largest stride to the smallest."""
-    return sorted(range(layout.ndim), key=lambda d: (-layout.strides[d], d))
+philox = lazy("antorcha.runtime.philox")
 
 
 class ZeroRule(Rule):
@@ -193,10 +84,11 @@ class SamplerOp(Op):
 
     def __init__(
         self, fn: Callable[..., Any], result: Callable[..., Any] | None = None,
-        nodes: Callable[[list[Any], bool], str] | None = None, **options: Any,
+        nodes: Callable[[list[Any], bool], str] | None = None, from_host: bool = False,
+        **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(fn, nodes=nodes, outlined=False, **options)  # (its plans are Python's)
-        self.result = result
+        self.result, self.from_host = result, from_host
         self.rule = ZeroRule()
         for k, param in enumerate(self.signature.params):  # PyTorch's names may be keywords
             if param.name in ("from_", "lambda_"):
@@ -247,24 +139,26 @@ class SamplerOp(Op):
             return to_number(self.name, param.name, value)
         return value
 
-    def generator_for(self, given: Any, like: Tensor | None) -> Generator:
-        """The generator to draw from: the one given, or the default one."""
+    def generator_for(self, given: Any, like: Tensor | None) -> Generator | PhiloxGenerator:
+        """The generator to draw from: the one given, or the device's default one."""
         path.check_runs(self.name)
+        device = CPU if like is None else like._layout.device
+        counting = device is not CPU and draws_by_counting(device)
         if given is None:
-            default: Generator = runtime.default()
-            return default
+            default: Any = philox.default(device) if counting else runtime.default()
+            return default  # type: ignore[no-any-return]
         if not isinstance(given, runtime.Generator):
             raise ArgumentError(
                 f"{self.name}(): generator must be a torch.Generator, not {type(given).__name__}"
             )
-        place = getattr(given, "device", None)
-        if like is not None and place is not None and like._layout.device.type != place.type:
+        place = getattr(given, "device", CPU if counting else None)
+        if like is not None and place is not None and device.type != place.type:
             raise DeviceError(
-                f"{self.name}: Expected a {like._layout.device.type!r} device type for generator "
+                f"{self.name}: Expected a {device.type!r} device type for generator "
                 f"but found {place.type!r}"
             )
-        chosen: Generator = given
-        return chosen
+        chosen: Any = given.stream if counting else given
+        return chosen  # type: ignore[no-any-return]
 
     def make_plan(self, values: list[Any], outs: tuple[Layout, ...] | None) -> Plan:
         seen = [v._layout if isinstance(v, Tensor) else v for v in values]
@@ -280,25 +174,29 @@ class SamplerOp(Op):
             shape, dtype = self.result(*seen) if self.result else (first.shape, first.dtype)
             out = L.contiguous(tuple(shape), dtype, device)
         where = backend(device)
+        counting = draws_by_counting(device)
         written = [isinstance(v, Layout) for v in seen]
 
         def into(storage: Storage, offset: int, *flat: Any) -> None:
-            if not where.host_memory:
-                if where.name == "meta":
-                    return
-                raise MissingFeature(f"{self.name}: not on device {device} yet; draw on the CPU")
+            if where.name == "meta":
+                return
             numbers, generator = flat[-2:]
             given = list(numbers)
             at = 0
             for k, is_tensor in enumerate(written):
                 if is_tensor:
-                    given[k] = where.to_host(seen[k], flat[at], flat[at + 1])
+                    given[k] = self._operand(seen[k], flat[at], flat[at + 1], device)
                     at += 2
             inplace = outs is not None and flat[0] is storage and flat[1] == offset
+            target: Any
+            if counting:
+                target = DeviceTarget(self.name, out, storage, offset, generator, inplace)
+                self._fill_on_device(given, target)
+                return
             with memoryview(storage):  # nobody resizes it meanwhile
                 check_place(self.name, out, storage, offset)
-                memory = DrawTarget(self.name, out, storage, offset, generator, inplace)
-                self.apply_fn_to(given)(memory)
+                target = DrawTarget(self.name, out, storage, offset, generator, inplace)
+                self.apply_fn_to(given)(target)
 
         def fresh(*flat: Any) -> Storage:
             storage = where.allocate(out.nbytes)
@@ -308,6 +206,24 @@ class SamplerOp(Op):
         op = self if self.nodes is None else self.form(self.nodes(values, outs is not None))
         rule = self.rule if out.dtype.kind in "fc" else None
         return make(op, FRESH, (out,), fresh=fresh, into=into, tensors=tensors, rule=rule)
+
+    def _operand(self, layout: Layout, storage: Storage, offset: int, device: Device) -> Any:
+        """A tensor as the record's function gets it: an array, or where kernels draw a tensor."""
+        host = self.from_host or not draws_by_counting(device)
+        if host or layout.device is not device:
+            array = backend(layout.device).to_host(layout, storage, offset)
+            if host:
+                return array
+            layout = L.contiguous(layout.shape, layout.dtype, device)
+            storage, offset = backend(device).from_host(array, layout), 0
+        return bare(layout, storage, offset)
+
+    def _fill_on_device(self, values: list[Any], target: DeviceTarget) -> None:
+        filled: Any = self.apply_fn_to(values)
+        if self.from_host:
+            target.write_from_host(filled)
+        else:
+            filled(target)
 
     def draw(self, result: Tensor, values: tuple[Any, ...], generator: Any) -> None:
         """Fills a fresh tensor, which has no history: the short way for ``rand`` and its like."""
@@ -319,25 +235,25 @@ class SamplerOp(Op):
             assert tape is not None  # (what is only planned is noted)
             tape.note_into(self.plan_draw(layout, (*values, None)), (result,), ())
             return
-        where = backend(layout.device)
-        if not where.host_memory and where.name != "meta":
-            raise MissingFeature(f"{self.name}: not on device {layout.device} yet; draw on the CPU")
-        memory = DrawTarget(
-            self.name, layout, result._storage, 0, self.generator_for(generator, result), True
-        )
+        drawn_from: Any = self.generator_for(generator, result)
+        storage = result._storage
+        target: Any
+        if layout.device is not CPU and draws_by_counting(layout.device):
+            target = DeviceTarget(self.name, layout, storage, 0, drawn_from, True)
+        else:
+            target = DrawTarget(self.name, layout, storage, 0, drawn_from, True)
         filled = self.fn(layout, *values)
-        if where.host_memory:
-            filled(memory)
+        if layout.device.type != "meta":
+            filled(target)
 
     def plan_draw(self, layout: Layout, values: Sequence[Any]) -> Plan:
         """The plan of a draw from the default generator into memory of that layout, for machine
         code; Untold where it is for Python."""
         if layout.device.type != "cpu":
-            raise Untold("samplers write to the host's memory")
-        memory = PlannedTarget(self.name, layout)
-        self.apply_fn_to([layout, *values])(memory)
-        what = memory.draw(runtime.default().address)
-        launch = backend(layout.device).compile(what, (layout,), ())
+            raise Untold("machine code draws with the CPU's generator")
+        target: Any = PlannedTarget(self.name, layout)
+        self.apply_fn_to([layout, *values])(target)
+        launch = backend(layout.device).compile(target.draw(), (layout,), ())
         return make(self, FRESH, (layout,), fresh=launch.fresh, into=launch.into, tensors=(layout,))
 
     def plan_write(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Plan, Tensor]:

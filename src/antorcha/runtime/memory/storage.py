@@ -440,6 +440,28 @@ def py_move(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     return new_reference(raw(NONE))
 
 
+@native
+def py_exchange(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(storage, other), checked by `exchange`."""
+    s = ptr[StorageObject](args[0])
+    other = ptr[StorageObject](args[1])
+    address = s.ptr
+    nbytes = s.nbytes
+    flags = s.flags
+    owner = s.owner
+    s.ptr = other.ptr
+    s.nbytes = other.nbytes
+    s.flags = other.flags
+    s.owner = other.owner
+    other.ptr = address
+    other.nbytes = nbytes
+    other.flags = flags
+    other.owner = owner
+    track(s)
+    track(other)
+    return new_reference(raw(NONE))
+
+
 def _make_type() -> type:
     offsets = {name: field[0] for name, field in StorageObject.fields.items()}
     members = [
@@ -509,6 +531,11 @@ def _move() -> Any:
     return bind(fast_def("move", py_move.spec().addr))
 
 
+@functools.cache
+def _exchange() -> Any:
+    return bind(fast_def("exchange", py_exchange.spec().addr))
+
+
 def _size(op: str, nbytes: int) -> int:
     if type(nbytes) is int and 0 <= nbytes < LARGEST:
         return nbytes
@@ -571,6 +598,13 @@ def move(storage: Storage, home: Storage, pins: int = 0) -> None:
     if type(storage) is not Storage or type(home) is not Storage or not home.ptr:
         raise ArgumentError("move: two storages with memory are needed")
     _move()(storage, home, pins)
+
+
+def exchange(storage: Storage, other: Storage) -> None:
+    """Two storages in a device's memory take over each other's; versions stay."""
+    if not (storage.flags & other.flags & ELSEWHERE):
+        raise ArgumentError("exchange: two storages in a device's memory are needed")
+    _exchange()(storage, other)
 
 
 def copy_bytes(target: Storage, source: Storage) -> None:

@@ -248,7 +248,7 @@ def to_dtype(input: SparseTensor, dtype: DType) -> SparseTensor:
 
 
 @rule("to_device")
-def _to_device(input: SparseTensor, device: Any) -> SparseTensor:
+def _to_device(input: SparseTensor, device: Any, non_blocking: bool = False) -> SparseTensor:
     parts = [T.to_device(part, device) for part in input._parts[:-1]]
     values = T.to_device(values_of(input), device)
     return from_values(values, parts, input._layout.shape, input._format, input._coalesced)

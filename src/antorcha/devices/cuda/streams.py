@@ -1,0 +1,230 @@
+"""Streams, events, and what kernels report of the data they read.
+
+Work of one stream is done in its order. A kernel that finds a bad index writes a code to a word of
+its stream's page; the page is read when the stream is next waited for, and the first code in it
+becomes the error that the launch's plan makes of it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from antorcha.devices.cuda import driver
+from antorcha.errors import AcceleratorError, MissingFeature
+
+if TYPE_CHECKING:
+    from antorcha.devices.cuda.gpu import Gpu
+    from antorcha.devices.cuda.graphs import Capture
+    from antorcha.devices.cuda.memory import GpuBlock, PinnedBlock
+
+PAGE_WORDS = 1024  # reports of a stream between two waits
+REMEMBERED = 4  # names of kernels, for errors
+NO_TIMING, BLOCKING = 2, 1
+
+
+class Report(NamedTuple):
+    """What a word of a page is for: the plan's error, and the launch that wrote it."""
+
+    fail: Callable[[int], BaseException]
+    name: str
+    operands: Sequence[Any]
+
+    def error(self, code: int, where: str) -> BaseException:
+        """The error of a code, with a note of how it was found."""
+        error = self.fail(code)
+        shapes = ", ".join([str(tuple(o.shape)) for o in self.operands if hasattr(o, "shape")])
+        error.add_note(
+            f"({self.name} of {shapes} on {where} found it; it is told when the GPU is waited for. "
+            "ANTORCHA_SYNC=1 in the environment tells it at the line that is wrong.)"
+        )
+        return error
+
+
+class StatusPage:
+    """Words of a GPU's memory, and a copy of them that the host reads: 0 where nothing is wrong."""
+
+    def __init__(self, block: GpuBlock, copy: PinnedBlock, stream: StreamHandle) -> None:
+        self.block, self.copy = block, copy
+        self.words = np.frombuffer(copy.view(), np.int64)
+        self.reports: list[Report] = []
+        self.clear(stream)
+
+    def clear(self, stream: StreamHandle) -> None:
+        """Sets the words to 0."""
+        stream.call("cuMemsetD8Async", self.block.address, 0, self.block.nbytes)
+        self.words[:] = 0
+
+    def word(self, report: Report) -> int:
+        """The address of a word that is 0."""
+        self.reports.append(report)
+        return self.block.address + 8 * (len(self.reports) - 1)
+
+    @property
+    def is_full(self) -> bool:
+        """Has it no word left?"""
+        return len(self.reports) == len(self.words)
+
+    def fetch(self, stream: StreamHandle) -> None:
+        """Copies the words for the host, in the stream's order."""
+        nbytes = 8 * len(self.reports)
+        stream.call("cuMemcpyDtoHAsync_v2", self.copy.address, self.block.address, nbytes)
+
+    def first_error(self, where: str) -> BaseException | None:
+        """What the first code in the copy says."""
+        for code, report in zip(self.words[: len(self.reports)].tolist(), self.reports):
+            if code:
+                return report.error(code, where)
+        return None
+
+
+class StreamHandle:
+    """A stream of a GPU; ``handle`` is the driver's, 0 for the default one."""
+
+    def __init__(self, gpu: Gpu, handle: int, priority: int = 0) -> None:
+        self.gpu, self.handle, self.priority = gpu, handle, priority
+        self.last: deque[str] = deque(maxlen=REMEMBERED)
+        self.page: StatusPage | None = None
+        self.capture: Capture | None = None
+        self.replayed: dict[StatusPage, None] = {}  # of graphs, since it was last waited for
+
+    def __repr__(self) -> str:
+        return f"<stream {self.handle:#x} of cuda:{self.gpu.index}>"
+
+    def call(self, name: str, *args: Any) -> None:
+        """Calls a function of the driver's whose last argument is the stream."""
+        self.gpu.use()
+        status = self.gpu.driver.status(name, *args, self.handle)
+        if status:
+            raise self.gpu.fault(name, status)
+
+    def status_word(self, report: Report) -> int:
+        """The address of a word that is 0, for a kernel to report what it finds."""
+        if self.capture is not None:
+            return self.capture.status_word(report)
+        if self.page is None:
+            memory, nbytes = self.gpu.memory, PAGE_WORDS * 8
+            self.page = StatusPage(memory.lasting(nbytes), memory.host.allocate(nbytes), self)
+        if self.page.is_full:
+            self.synchronize()
+        return self.page.word(report)
+
+    def synchronize(self) -> None:
+        """Waits for the stream's work, and raises what its kernels found wrong in data."""
+        if self.capture is not None:
+            raise MissingFeature(
+                "a stream that a CUDA graph is captured from cannot be waited for: what reads "
+                "results (item(), .cpu(), printing) stays outside of torch.cuda.graph"
+            )
+        waiting = self.fetch_reports()
+        self.call("cuStreamSynchronize")
+        if waiting:
+            self.raise_reports()
+
+    def fetch_reports(self) -> bool:
+        """Asks for the page's copy; False where nothing can have been reported."""
+        if self.capture is not None:
+            return False
+        own = self.page is not None and bool(self.page.reports)
+        if own and self.page is not None:
+            self.page.fetch(self)
+        return own or bool(self.replayed)
+
+    def raise_reports(self) -> None:
+        """After a wait: raises the first error that was reported, and begins another page."""
+        pages = [*self.replayed] if self.page is None else [self.page, *self.replayed]
+        self.replayed.clear()
+        first = None
+        for page in pages:
+            error = page.first_error(f"cuda:{self.gpu.index}")
+            if error is not None:
+                page.clear(self)
+                first = first or error
+        if self.page is not None:
+            self.page.reports = []
+        if first is not None:
+            raise first
+
+    def done(self) -> bool:
+        """Is all its work done?"""
+        self.gpu.use()
+        return _is_done(self.gpu, "cuStreamQuery", self.handle)
+
+    def wait_for(self, event: EventHandle) -> None:
+        """What comes next in this stream waits for an event."""
+        if event.handle:
+            self.gpu.use()
+            self.gpu.driver.call("cuStreamWaitEvent", self.handle, event.handle, 0)
+
+    def wait_for_stream(self, other: StreamHandle) -> None:
+        """What comes next in this stream waits for what another was given so far."""
+        event = EventHandle()
+        event.record(other)
+        self.wait_for(event)
+
+
+class EventHandle:
+    """A point in a stream; the driver's event is made when it is first recorded."""
+
+    def __init__(self, timing: bool = False, blocking: bool = False) -> None:
+        self.flags = (0 if timing else NO_TIMING) | (BLOCKING if blocking else 0)
+        self.handle = 0
+        self.gpu: Gpu | None = None
+        self.stream: StreamHandle | None = None
+
+    def record(self, stream: StreamHandle) -> None:
+        """Marks the end of what the stream was given so far."""
+        if self.gpu is None:
+            stream.gpu.use()
+            self.gpu = stream.gpu
+            self.handle = self.gpu.driver.number("cuEventCreate", self.flags, kind=ctypes.c_void_p)
+        elif self.gpu is not stream.gpu:
+            raise AcceleratorError(
+                f"Event device {self.gpu.index} does not match recording stream's device "
+                f"{stream.gpu.index}"
+            )
+        self.gpu.use()
+        self.gpu.driver.call("cuEventRecord", self.handle, stream.handle)
+        self.stream = stream
+
+    def done(self) -> bool:
+        """Has the work before it been done? True where it was never recorded."""
+        if self.gpu is None:
+            return True
+        self.gpu.use()
+        return _is_done(self.gpu, "cuEventQuery", self.handle)
+
+    def synchronize(self) -> None:
+        """Waits for the work before it."""
+        if self.gpu is None:
+            return
+        self.gpu.use()
+        status = self.gpu.driver.status("cuEventSynchronize", self.handle)
+        if status:
+            raise self.gpu.fault("cuEventSynchronize", status)
+
+    def milliseconds_to(self, end: EventHandle) -> float:
+        """The time from this event to another."""
+        assert self.gpu is not None
+        self.gpu.use()
+        return float(
+            self.gpu.driver.number(
+                "cuEventElapsedTime", self.handle, end.handle, kind=ctypes.c_float
+            )
+        )
+
+    def __del__(self) -> None:
+        if self.handle and self.gpu is not None and not self.gpu.driver.forked:
+            self.gpu.use()
+            self.gpu.driver.status("cuEventDestroy_v2", self.handle)
+
+
+def _is_done(gpu: Gpu, name: str, handle: int) -> bool:
+    status = gpu.driver.status(name, handle)
+    if status not in (driver.SUCCESS, driver.NOT_READY):
+        raise gpu.fault(name, status)
+    return status == driver.SUCCESS

@@ -1,0 +1,405 @@
+"""Products on a GPU, of matrices and of what is seen as matrices: operands, words, how work is cut.
+
+A `GridProduct` is a stack of products of an m x k by a k x n matrix. An index along one side of an
+operand is taken apart into dims, each with a stride of its own, so that a convolution is a product
+too: the rows of its images are found by a window. What is computed is cut in tiles of results; few
+tiles of a long depth are cut along the depth too, and a second kernel adds the parts' sums up, in
+their order. Which kernel runs, and the order of additions, depend on the shapes and strides alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from antorcha.core.loops import collapse
+from antorcha.core.memo import kept
+from antorcha.core.structs import struct
+from antorcha.devices.emit import MOST_KEPT, Unsupported
+from antorcha.devices.gpu.frame import THREADS, GridPlan, GridStep, GridTemplate, blocks_for
+from antorcha.devices.gpu.product_cores import product_cores
+from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
+from antorcha.devices.gpu.product_tiles import product_tiles
+from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
+from antorcha.lang.native.grid import PARAMETER_WORDS, WARP
+from antorcha.lang.native.types import Ty
+from antorcha.runtime.memory.layout import Layout
+
+THIN = 8  # rows, or columns, up to which no tile of results is worth it
+SHALLOW = 8  # depth up to which it is not
+ENOUGH = 256  # blocks that keep a GPU busy
+OWN_WORDS = (
+    "batch", "m", "n", "k", "each", "parts", "tiles_m", "tiles_n", "a", "b", "out", "bias",
+    "alpha", "alpha_im", "beta", "beta_im",
+)  # fmt: skip
+"""A step's first words: sizes, the depth of a part, parts, tiles, strides from one product of the
+stack to the next, weights."""
+
+
+@dataclass(frozen=True)
+class ProductAxis:
+    """A side of an operand: an index along it is that of an element of dims in row-major order.
+
+    The last ``spatial`` dims move a window: their strides are what a step adds to its place along
+    each spatial dim. ``fixed``: the sizes, but the first, are known when the kernel is compiled.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    fixed: bool = False
+    spatial: int = 0
+
+    @property
+    def reach(self) -> int:
+        """The largest offset along it, at most."""
+        return sum([abs(s) * max(n - 1, 0) for n, s in zip(self.sizes, self.strides, strict=True)])
+
+    @property
+    def step(self) -> int:
+        """How far neighbours along it lie apart."""
+        moves = [abs(s) for n, s in zip(self.sizes, self.strides, strict=True) if n > 1]
+        return moves[-1] if moves else 0
+
+
+@dataclass(frozen=True)
+class ProductWindow:
+    """Where the elements of an operand lie along spatial dims, in the order of the axes' dims.
+
+    A place is what both axes add up to, plus ``shifts``, divided by ``steps``; the operand is zero
+    where that leaves a rest, and outside of ``sizes``.
+    """
+
+    shifts: tuple[int, ...]
+    steps: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def reach(self) -> int:
+        return sum([abs(s) * n for n, s in zip(self.sizes, self.strides, strict=True)])
+
+
+@dataclass(frozen=True)
+class ProductOperand:
+    """An operand, number ``number`` of the description's: rows (or columns) and depth of a factor,
+    rows and columns of the results and of what is added to them."""
+
+    number: int
+    batch: int  # stride from one product of the stack to the next
+    outer: ProductAxis
+    depth: ProductAxis
+    window: ProductWindow | None = None
+    reads_depth: bool | None = None  # is it to be read along its depth? (else its strides say so)
+
+    @property
+    def by_depth(self) -> bool:
+        """Do neighbours along the depth lie closer together than those along the other side?"""
+        if self.reads_depth is not None:
+            return self.reads_depth
+        if not self.depth.step or not self.outer.step:
+            return bool(self.depth.step)
+        return self.depth.step < self.outer.step
+
+    @property
+    def reach(self) -> int:
+        return self.outer.reach + self.depth.reach + (self.window.reach if self.window else 0)
+
+
+@dataclass(frozen=True)
+class GridProduct:
+    """``out[z, m, n] = alpha * sum_k a[z, m, k] * b[z, k, n] + beta * bias[z, m, n]``."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    a: ProductOperand
+    b: ProductOperand
+    out: ProductOperand
+    bias: ProductOperand | None = None
+    alpha: complex = 1.0
+    beta: complex = 1.0
+
+    def transposed(self) -> GridProduct:
+        """The same with rows for columns."""
+        return replace(
+            self, m=self.n, n=self.m, a=self.b, b=self.a, out=_turned(self.out),
+            bias=None if self.bias is None else _turned(self.bias),
+        )  # fmt: skip
+
+
+def _turned(operand: ProductOperand) -> ProductOperand:
+    return replace(operand, outer=operand.depth, depth=operand.outer)
+
+
+def axis(sizes: Sequence[int], strides: Sequence[int]) -> ProductAxis:
+    """An axis over dims that move no window."""
+    shape, columns = collapse(sizes, [strides])
+    return ProductAxis(tuple(shape), tuple(columns[0]))
+
+
+# ---------------------------------------------------------------------------- what is compiled
+@struct
+class AxisCode:
+    """An axis as a kernel's code sees it, its last dim first: from word ``at`` on stand the sizes
+    and strides of its dims."""
+
+    at: int
+    dims: int
+    sizes: tuple[int, ...]  # where they are known
+    spatial: int
+
+
+@struct
+class OperandCode:
+    """An operand as a kernel's code sees it; the words of its window begin at ``window``."""
+
+    number: int
+    outer: AxisCode
+    depth: AxisCode
+    spatial: int
+    steps: tuple[int, ...]
+    window: int
+    by_depth: bool
+    whole: bool  # do rows of 16 bytes lie together, and begin at multiples of 16 bytes?
+
+
+@dataclass(frozen=True)
+class ProductCut:
+    """How a kernel cuts results: rows and columns of a block, depth of a tile, threads; the rest
+    is the kernel's own affair."""
+
+    kind: str  # "tiles", "cores", "dots", "columns", "join"
+    rows: int
+    columns: int
+    depth: int
+    threads: int
+    side: int = 0  # tiles: threads along a side
+    vector: int = 1  # tiles: neighbours in one load of shared memory
+    warps: tuple[int, int] = (1, 1)  # cores: along the rows and columns of a tile
+    stages: int = 2  # cores: tiles in shared memory
+    slices: int = 1  # columns: threads that share the depth of a result
+
+
+@dataclass
+class ProductWords:
+    """The words of a step, and what the code knows of them."""
+
+    first: int
+    words: list[int] = field(default_factory=list)
+
+    def axis(self, of: ProductAxis) -> AxisCode:
+        at = self.first + len(self.words)
+        for size, stride in zip(reversed(of.sizes), reversed(of.strides), strict=True):
+            self.words += [size, stride]
+        known = tuple(reversed(of.sizes[1:])) if of.fixed else ()
+        return AxisCode(at, len(of.sizes), known, of.spatial)
+
+    def operand(self, of: ProductOperand, itemsize: int) -> OperandCode:
+        outer, depth = self.axis(of.outer), self.axis(of.depth)
+        at, window = self.first + len(self.words), of.window
+        if window is not None:
+            for k in range(len(window.sizes)):
+                self.words += [window.shifts[k], window.sizes[k], window.strides[k]]
+        spatial, steps = (len(window.sizes), window.steps) if window else (0, ())
+        return OperandCode(
+            of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize)
+        )
+
+
+def _lies_whole(of: ProductOperand, itemsize: int) -> bool:
+    inner, other = (of.depth, of.outer) if of.by_depth else (of.outer, of.depth)
+    one = len(inner.sizes) == 1 and inner.strides == (1,) and of.window is None
+    return one and all(s * itemsize % 16 == 0 for s in (*other.strides, of.batch))
+
+
+class ProductGrid(GridTemplate):
+    """What a product's kernel is compiled for: the operands' types and dims, and the cut."""
+
+    def __init__(
+        self, outs: Sequence[Layout], ins: Sequence[Layout], index: Ty, codes: Any, cut: ProductCut,
+        split: bool, weights: tuple[bool, bool],
+    ) -> None:  # fmt: skip
+        super().__init__(outs, ins, index)
+        self.a, self.b, self.out, self.bias = codes
+        self.cut, self.split = cut, split
+        self.has_alpha, self.has_beta = weights
+        self.threads = cut.threads
+        self.U = u32 if index is i32 else u64
+        self.of_bool = self.types[0] is bool_
+        self.C = sum_type(self.parts[0] or self.types[0])
+        self.planes = 1 if self.parts[0] is None else 2
+        self.own = self.head + split
+        self.word = {name: self.own + k for k, name in enumerate(OWN_WORDS)}
+
+    def __native_key__(self) -> str:
+        codes = (self.a, self.b, self.out, self.bias)
+        flags = f"{self.split}{self.has_alpha}{self.has_beta}"
+        return f"{self.operands_key()}|{codes}|{self.cut}|{flags}"
+
+
+def sum_type(ty: Ty) -> Ty:
+    """The type in which products of elements are added up."""
+    if ty.kind == "f":
+        return f32 if ty.half else ty
+    if ty.size == 8:
+        return ty
+    return u32 if ty.kind == "u" else i32
+
+
+# ------------------------------------------------------------------------------------ planning
+def plan_product(
+    product: GridProduct, outs: Sequence[Layout], ins: Sequence[Layout],
+    cut: ProductCut | None = None,
+) -> GridPlan:  # fmt: skip
+    """The kernels of a product; ``cut``: the one to use, where it is not to be chosen."""
+    if not product.batch * product.m * product.n:
+        return GridPlan(())
+    dtype = ins[0].dtype
+    product = oriented(product)
+    half = dtype.kind == "f" and dtype.itemsize == 2 and all(i.dtype is dtype for i in ins)
+    cut = cut or cut_of(product, dtype, half)
+    tiles = -(-product.m // cut.rows), -(-product.n // cut.columns)
+    blocks = product.batch * tiles[0] * tiles[1]
+    each, parts = parts_of(product.k, blocks, cut)
+    sums = product.batch * product.m * product.n
+    index = index_of(product, sums * parts, outs[0].dtype)
+    steps = [product_step(product, outs, ins, cut, index, tiles, each, parts, parts > 1)]
+    if parts == 1:
+        return GridPlan((steps[0],))
+    join = ProductCut("join", 1, 1, 1, THREADS)
+    steps.append(product_step(product, outs, ins, join, index, tiles, each, parts, True))
+    template = steps[0].static["P"]
+    return GridPlan(tuple(steps), (sums * parts * template.planes * template.C.size,))
+
+
+def oriented(product: GridProduct) -> GridProduct:
+    """The product whose few results are rows, or whose results' rows lie together."""
+    m, n, out = product.m, product.n, product.out
+    if min(m, n) <= THIN:
+        turn = m > n
+    else:
+        turn = bool(out.outer.step) and (out.outer.step < out.depth.step or not out.depth.step)
+    return product.transposed() if turn else product
+
+
+def index_of(product: GridProduct, count: int, dtype: Any) -> Ty:
+    """The type of offsets and counts."""
+    each = [product.a, product.b, product.out, *([product.bias] if product.bias else [])]
+    reach = [o.reach + product.batch * abs(o.batch) for o in each]
+    wide = max(count, product.k, *reach) * (2 if dtype.kind == "c" else 1) >= 1 << 30
+    return i64 if wide else i32
+
+
+def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
+    """How the results are cut."""
+    m, n, k = product.m, product.n, product.k
+    if m <= THIN:
+        rows = 1 << (m - 1).bit_length()
+        if product.b.by_depth and k >= 2 * WARP:
+            return ProductCut("dots", rows, THREADS // WARP, 4 * WARP, THREADS)
+        return columns_cut(rows, product)
+    if k <= SHALLOW:
+        return columns_cut(THIN, product)
+    many = min(m, n) > 64 and product.batch * -(-m // 128) * -(-n // 128) >= ENOUGH // 2
+    if half:
+        if many:
+            return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
+        return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
+    return tiles_cut(dtype, min(m, n) > 32, many)
+
+
+def columns_cut(rows: int, product: GridProduct) -> ProductCut:
+    """A thread for a column of few results, or several where there is much to add up."""
+    blocks = product.batch * -(-product.m // rows) * -(-product.n // THREADS)
+    slices = 8 if product.k >= 64 and blocks < ENOUGH else 1
+    return ProductCut("columns", rows, THREADS // slices, 4 * slices, THREADS, slices=slices)
+
+
+def tiles_cut(dtype: Any, large: bool, many: bool) -> ProductCut:
+    """Tiles of registers, 4 x 4 results a thread; 8 x 8 of small numbers where there are many."""
+    size = max(dtype.itemsize // (2 if dtype.kind == "c" else 1), 4)
+    vector = 16 // size
+    side = 16 if large else 8
+    wide = 4 // vector * (2 if many and large and size == 4 and dtype.kind != "c" else 1)
+    if dtype.kind == "c" and size == 8:
+        wide = 1
+    across = side * vector * wide
+    depth = 16 if size == 4 and wide == 1 and dtype.kind != "c" else 8
+    return ProductCut("tiles", across, across, depth, side * side, side, vector)
+
+
+def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
+    """The depth of a part, and how many parts the depth is cut in."""
+    least = {"dots": 2048, "columns": 64 * cut.slices}.get(cut.kind, 256)
+    parts = max(min(ENOUGH // blocks, k // least), 1)
+    each = max(-(-k // (parts * cut.depth)), 1) * cut.depth
+    return each, max(-(-k // each), 1)
+
+
+KERNELS: dict[str, Any] = {
+    "tiles": product_tiles, "cores": product_cores, "dots": product_dots,
+    "columns": product_columns, "join": product_join,
+}  # fmt: skip
+
+
+def product_step(
+    product: GridProduct, outs: Sequence[Layout], ins: Sequence[Layout], cut: ProductCut,
+    index: Ty, tiles: tuple[int, int], each: int, parts: int, split: bool,
+) -> GridStep:  # fmt: skip
+    count = len(outs) + len(ins)
+    head = count + split  # (operands are tensors: an address each)
+    own = ProductWords(head, own_words(product, outs[0].dtype, tiles, each, parts))
+    itemsize = outs[0].itemsize
+    codes = tuple([
+        None if o is None else own.operand(o, itemsize)
+        for o in (product.a, product.b, product.out, product.bias)
+    ])  # fmt: skip
+    if head + len(own.words) > PARAMETER_WORDS:
+        raise Unsupported("operands of many dims")
+    weights = product.alpha != 1, product.bias is not None and product.beta != 1
+    types = tuple([o.dtype for o in (*outs, *ins)])
+    key = types, index, codes, cut, split, weights
+    template = kept(
+        _templates, key, lambda _: ProductGrid(outs, ins, index, codes, cut, split, weights),
+        MOST_KEPT,
+    )  # fmt: skip
+    blocks = product.batch * parts * tiles[0] * tiles[1]
+    if cut.kind == "join":
+        blocks = blocks_for(product.batch * product.m * product.n)[0]
+    return GridStep(
+        KERNELS[cut.kind], {"P": template}, blocks_for(blocks, 1), cut.threads,
+        tuple(range(head)), tuple(own.words),
+    )  # fmt: skip
+
+
+def own_words(
+    product: GridProduct, dtype: Any, tiles: tuple[int, int], each: int, parts: int
+) -> list[int]:
+    """The words of OWN_WORDS."""
+    bias = 0 if product.bias is None else product.bias.batch
+    return [
+        product.batch, product.m, product.n, product.k, each, parts, *tiles, product.a.batch,
+        product.b.batch, product.out.batch, bias, *weight_words(product.alpha, dtype),
+        *weight_words(product.beta, dtype),
+    ]  # fmt: skip
+
+
+def weight_words(number: complex, dtype: Any) -> list[int]:
+    """Alpha or beta: two float64 as bits, or an integer where all are integers."""
+    number = complex(number)
+    if dtype.kind in "iub":
+        whole = int(number.real) if dtype.kind != "b" else int(number.real != 0)
+        return [(whole + (1 << 63)) % (1 << 64) - (1 << 63), 0]
+    bits = np.array([number.real, number.imag], np.float64).view(np.int64)
+    return [int(bits[0]), int(bits[1])]
+
+
+_templates: dict[Any, ProductGrid] = {}
+__all__ = [
+    "GridProduct", "ProductAxis", "ProductCut", "ProductOperand", "ProductWindow", "axis",
+    "plan_product",
+]  # fmt: skip

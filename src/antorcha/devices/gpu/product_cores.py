@@ -1,0 +1,194 @@
+"""Products of halves by tensor cores: a warp multiplies 16 x 8 x 16 at a time, adding up in f32.
+
+Tiles of both factors lie in shared memory as they lie in the device's: along the depth or along the
+other side, in rows of whole pieces of 16 bytes and one more, so that the eight rows of a matrix are
+in different banks. Pieces are copied by the hardware while earlier tiles are multiplied. A factor
+whose pieces do not lie in one piece, or do not begin at a multiple of 16 bytes, is copied element
+by element.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antorcha.devices.gpu.product_frame import (
+    block_place,
+    element_at,
+    factor_place,
+    finish,
+    locate,
+    word,
+)
+from antorcha.lang.native import f32, i32, i64, inline, native, ptr, select, static, void
+from antorcha.lang.native.grid import WARP, barrier, shared, thread
+from antorcha.lang.native.tensor_cores import (
+    commit_copies,
+    copy_piece,
+    load_matrices,
+    mma,
+    wait_copies,
+)
+
+PIECE = 8  # halves of 16 bytes
+
+
+def pitch_of(P: Any, operand: Any, across: int) -> int:
+    """From row to row of a tile in shared memory: of depths, or of what is beside."""
+    return int(P.cut.depth if operand.by_depth else across) + PIECE
+
+
+def tile_size(P: Any, operand: Any, across: int) -> int:
+    """The elements of a tile in shared memory."""
+    lines = across if operand.by_depth else int(P.cut.depth)
+    return lines * pitch_of(P, operand, across)
+
+
+@inline
+def fetch_tile(P, words, operand, room, stage, place, across, first, limit, at, hi):
+    """Begins to copy the tile from row (or column) ``first`` and depth ``at`` on to a stage; zeros
+    from ``limit`` and ``hi`` on."""
+    t = P.I(thread())
+    inner = static((P.cut.depth if operand.by_depth else across) // PIECE)
+    pitch = static(pitch_of(P, operand, across))
+    start = stage * static(tile_size(P, operand, across))
+    for u in static(range(across * P.cut.depth // PIECE // P.threads)):
+        piece = t + static(u * P.threads)
+        line = piece // inner
+        column = piece % inner * PIECE
+        to = room + (start + line * pitch + column)
+        if operand.by_depth:
+            few = select(first + line < limit, hi - at - column, P.I(0))
+            outer = first + line
+            depth = at + column
+        else:
+            few = select(at + line < hi, limit - first - column, P.I(0))
+            outer = first + column
+            depth = at + line
+        if operand.whole:
+            if i64(place) % 16 == 0:
+                copy_whole(P, words, operand, to, place, outer, depth, few)
+            else:
+                copy_each(P, words, operand, to, place, outer, depth, few)
+        else:
+            copy_each(P, words, operand, to, place, outer, depth, few)
+
+
+@inline
+def copy_whole(P, words, operand, to, place, outer, depth, few):
+    """Begins to copy a piece, of which ``few`` elements are there."""
+    count = max(min(few, P.I(PIECE)), P.I(0))
+    at = locate(P, words, operand.outer, outer)[0] + locate(P, words, operand.depth, depth)[0]
+    copy_piece(to, place + select(count > 0, at, P.I(0)), i32(count * 2))
+
+
+@inline
+def copy_each(P, words, operand, to, place, outer, depth, few):
+    """Copies a piece, of which ``few`` elements are there, one after another."""
+    T = static(P.types[operand.number])
+    fixed = locate(P, words, operand.outer if operand.by_depth else operand.depth,
+                   outer if operand.by_depth else depth)  # fmt: skip
+    for e in static(range(PIECE)):
+        inside = few > e
+        if operand.by_depth:
+            moved = locate(P, words, operand.depth, depth + e)
+            at, exists = element_at(P, words, operand, fixed, moved)
+        else:
+            moved = locate(P, words, operand.outer, outer + e)
+            at, exists = element_at(P, words, operand, moved, fixed)
+        if operand.spatial:
+            inside = inside & exists
+        to[e] = select(inside, place[select(inside, at, P.I(0))], T(0))
+
+
+@inline
+def left_fragment(P, room, start, row, depth):
+    """A warp's 16 x 16 of the left tile."""
+    lane = P.I(thread()) % WARP
+    pitch = static(pitch_of(P, P.a, P.cut.rows))
+    if P.a.by_depth:
+        at = (row + lane % 16) * pitch + depth + lane // 16 * 8
+    else:
+        at = (depth + lane % 8 + lane // 16 * 8) * pitch + row + lane // 8 % 2 * 8
+    return load_matrices(room + (start + at), static(not P.a.by_depth))
+
+
+@inline
+def right_fragment(P, room, start, column, depth):
+    """A warp's 16 x 16 of the right tile: 16 x 8, and the next 8 columns."""
+    lane = P.I(thread()) % WARP
+    pitch = static(pitch_of(P, P.b, P.cut.columns))
+    if P.b.by_depth:
+        at = (column + lane % 8 + lane // 16 * 8) * pitch + depth + lane // 8 % 2 * 8
+    else:
+        at = (depth + lane % 8 + lane // 8 % 2 * 8) * pitch + column + lane // 16 * 8
+    return load_matrices(room + (start + at), static(not P.b.by_depth))
+
+
+@inline
+def multiply_stage(P, left, right, stage, row, column, totals):
+    """Adds the products of a warp's parts of the tiles in a stage."""
+    T = static(P.types[P.a.number])
+    first_a = stage * static(tile_size(P, P.a, P.cut.rows))
+    first_b = stage * static(tile_size(P, P.b, P.cut.columns))
+    for d in static(range(0, P.cut.depth, 16)):
+        xs = [
+            left_fragment(P, left, first_a, row + static(i * 16), d)
+            for i in static(range(len(totals)))
+        ]
+        for j in static(range(0, len(totals[0]), 2)):
+            y = right_fragment(P, right, first_b, column + static(j * 8), d)
+            for i in static(range(len(totals))):
+                one = mma(T, xs[i], [y[0], y[1]], totals[i][j])
+                other = mma(T, xs[i], [y[2], y[3]], totals[i][j + 1])
+                for c in static(range(4)):
+                    totals[i][j][c] = one[c]
+                    totals[i][j + 1][c] = other[c]
+
+
+@native
+def product_cores(words: ptr[i64], *, P) -> void:
+    """Words: those of ``OWN_WORDS``, then the operands' axes."""
+    rows = static(P.cut.rows)
+    columns = static(P.cut.columns)
+    depth = static(P.cut.depth)
+    stages = static(P.cut.stages)
+    T = static(P.types[P.a.number])
+    left = shared(T, static(stages * tile_size(P, P.a, rows)))
+    right = shared(T, static(stages * tile_size(P, P.b, columns)))
+    z, part, top, side, lo, hi = block_place(P, words)
+    m, n = word(P, words, "m"), word(P, words, "n")
+    a, b = factor_place(P, words, P.a, "a", z), factor_place(P, words, P.b, "b", z)
+    high = static(rows // P.cut.warps[0])
+    wide = static(columns // P.cut.warps[1])
+    warp = P.I(thread()) // WARP
+    row = warp // static(P.cut.warps[1]) * high
+    column = warp % static(P.cut.warps[1]) * wide
+    totals = [[[f32(0)] * 4 for j in static(range(wide // 8))] for i in static(range(high // 16))]
+    for s in static(range(stages - 1)):
+        ahead = lo + static(s * depth)
+        fetch_tile(P, words, P.a, left, P.I(s), a, rows, top, m, ahead, hi)
+        fetch_tile(P, words, P.b, right, P.I(s), b, columns, side, n, ahead, hi)
+        commit_copies()
+    at = lo
+    stage = P.I(0)
+    while at < hi:
+        wait_copies(static(stages - 2))
+        barrier()
+        free = select(stage == 0, P.I(stages - 1), stage - 1)
+        ahead = at + static((stages - 1) * depth)
+        fetch_tile(P, words, P.a, left, free, a, rows, top, m, ahead, hi)
+        fetch_tile(P, words, P.b, right, free, b, columns, side, n, ahead, hi)
+        commit_copies()
+        multiply_stage(P, left, right, stage, row, column, totals)
+        stage = select(stage == static(stages - 1), P.I(0), stage + 1)
+        at = at + depth
+    lane = P.I(thread()) % WARP
+    own_rows = [top + row + lane // 4 + static(8 * i) for i in static(range(high // 8))]
+    own_columns = [
+        side + column + lane % 4 * 2 + static(j // 2 * 8 + j % 2) for j in static(range(wide // 4))
+    ]
+    sums = [
+        [[totals[i // 2][j // 2][i % 2 * 2 + j % 2]] for j in static(range(wide // 4))]
+        for i in static(range(high // 8))
+    ]
+    finish(P, words, z, part, own_rows, own_columns, sums, True)

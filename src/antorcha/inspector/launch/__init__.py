@@ -1,0 +1,1 @@
+"""A launch of the simulated GPU, as ``antorcha.inspect`` shows it."""

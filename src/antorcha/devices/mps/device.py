@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 from antorcha.core import dtypes
@@ -115,16 +114,18 @@ class MLXBackend:
     write = staticmethod(memory.write_from_host)
 
 
-@cache
+_backend = MLXBackend()
+
+
 def backend_here() -> MLXBackend:
     """The backend; RuntimeError where there is no such GPU, or no MLX."""
     require()
-    return MLXBackend()
+    return _backend
 
 
 def reading(what: Description, ins: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
     """A function of a launch's flat arguments that gives the inputs: arrays and numbers."""
-    forms = [(i.shape, i.strides) if isinstance(i, Layout) else None for i in ins]
+    forms: list[Any] = [(i.shape, i.strides) if isinstance(i, Layout) else None for i in ins]
     if isinstance(what, MatMul):
         sizes = [(what.batch, what.m, what.k), (what.batch, what.k, what.n),
                  (what.batch, what.m, what.n)]  # fmt: skip

@@ -1,11 +1,15 @@
-"""Random numbers: Draw on arrays of MLX's, by counting (see ``runtime.philox``), with the numbers of
-the other devices that count."""
+"""Random numbers: Draw on arrays of MLX's, by counting (see ``runtime.philox``).
+
+They are those of every device that counts.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.mps.expressions import Array, Compute, cast
@@ -31,7 +35,7 @@ DISTRIBUTIONS = ("uniform", "normal", "log_normal", "exponential", "cauchy", "ge
 
 def number(value: int) -> Array:
     """A word as an array."""
-    return mx.array(value % (1 << 64), mx.uint64)
+    return mx.array(np.asarray(value % (1 << 64), np.uint64))
 
 
 def blocks_of(seed: int, offset: int, count: int, each: int) -> tuple[list[Array], Array]:
@@ -73,11 +77,11 @@ def compute_draw(what: Draw, outs: Sequence[Layout], ins: Sequence[Any]) -> Comp
     def compute(values: list[Any]) -> list[Array]:
         seed, offset, *tensors = values
         blocks, at = blocks_of(seed, offset, count, each)
-        left = iter([v.transpose(order).reshape(-1) if v.ndim else v for v in tensors])
-        given = [next(left).astype(mx.float32) if p is None else p for p in what.parameters]
         if what.distribution == "random":
-            flat = _whole(blocks, at, part.name, *given)
+            flat = _whole(blocks, at, part.name, *what.parameters)
         else:
+            left = iter([v.transpose(order).reshape(-1) if v.ndim else v for v in tensors])
+            given = [next(left).astype(mx.float32) if p is None else p for p in what.parameters]
             flat = _numbers(what.distribution, blocks, at, given, part)
         if t.kind == "c":
             flat = flat.astype(mx.float32).view(mx.complex64)

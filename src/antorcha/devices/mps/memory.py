@@ -179,7 +179,7 @@ def write(value: Any, layout: Layout, storage: Storage, offset: int) -> None:
     if not form.straight:
         value = value.transpose(form.order)
     value = value.reshape(-1)
-    if start == 0 and value.nbytes >= buffer.nbytes:
+    if value.nbytes >= buffer.nbytes:
         buffer.replace(value)
         return
     flat = buffer.flat(kind)[:]  # (assigning changes what a Python object stands for: another one)

@@ -3,6 +3,7 @@
 ``library``      MLX, its stream and dtypes, and whether it is here
 ``memory``       storages: a flat array that every write replaces; strides are ours
 ``expressions``  expression graphs on arrays of MLX's
+``special``      functions that MLX lacks
 ``folds``        reductions, row programs, scans
 ``products``     products, convolutions, attention, Fourier transforms
 ``indexing``     gather and scatter, what masks choose

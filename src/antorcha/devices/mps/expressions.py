@@ -15,6 +15,7 @@ import numpy as np
 from antorcha.core.dtypes import dtype
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.mps.library import NAMES, fuses, in_mlx, mx
+from antorcha.devices.mps.special import SPECIAL
 from antorcha.lang import expr as E
 from antorcha.lang.expr.interpret import compute as compute_on_host
 from antorcha.lang.expr.interpret import convert
@@ -278,7 +279,8 @@ def _named(name: str) -> Callable[..., Array]:
     return lambda *args: getattr(mx, name)(*args)
 
 
-TABLE: dict[str, Callable[..., Array]] = {ours: _named(name) for ours, name in _NAMES.items()} | {
+TABLE: dict[str, Callable[..., Array]] = {
+    **{ours: _named(name) for ours, name in _NAMES.items()}, **SPECIAL,
     "add": _add, "mul": _mul, "neg": _neg, "floordiv": _floordiv, "truncdiv": _truncdiv,
     "fmod": _fmod, "mod": _mod, "minimum": _minimum, "maximum": _maximum, "pow": _pow,
     "signbit": _signbit, "copysign": _copysign, "not": _not, "shl": _shl, "shr": _shr,

@@ -62,16 +62,34 @@ def _integer_product(a: Array, b: Array) -> Array:
 
 # ---- convolutions
 def compute_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
-    if ins[0].dtype.kind != "f":
+    if ins[0].dtype.kind not in "fc":
         raise Unsupported(f"a convolution of {ins[0].dtype}")
     if what.groups > 1 and len(what.stride) > 2:
         raise Unsupported("a convolution in groups over three dims")
     if not (math.prod(what.x) and math.prod(what.w) and math.prod(what.y)):
         raise Unsupported("a convolution of nothing")
     compute = {"forward": _forward, "data": _data, "weight": _weight}[what.kind](what)
+    if ins[0].dtype.kind == "c":
+        return _in_parts(compute)
     if kind() == "cpu" and ins[0].dtype.name in HALVES:  # (MLX adds halves in halves there)
         return lambda values: compute([v.astype(mx.float32) for v in values])
     return compute
+
+
+def _in_parts(compute: Compute) -> Compute:
+    """A convolution of complex numbers: of their parts."""
+
+    def of_complex(values: list[Any]) -> list[Array]:
+        a, b, *rest = [(mx.real(v), mx.imag(v)) for v in values]
+        (re,), (cross,) = compute([a[0], b[0]]), compute([a[1], b[1]])
+        (left,), (right,) = compute([a[0], b[1]]), compute([a[1], b[0]])
+        re, im = re - cross, left + right
+        if rest:
+            over = (-1, *[1] * (re.ndim - 2))
+            re, im = re + rest[0][0].reshape(over), im + rest[0][1].reshape(over)
+        return [TABLE["complex"](re, im)]
+
+    return of_complex
 
 
 def _last(x: Array) -> Array:

@@ -168,3 +168,18 @@ def test_saving_and_copying() -> None:
     with pytest.raises(Exception, match=r"mps|device"):
         np.from_dlpack(x)
     assert x.to(torch.float8_e4m3fn).float().tolist() == x.tolist()
+
+
+def test_autocast() -> None:
+    linear = torch.nn.Linear(4, 3).to("mps")
+    x = torch.ones(2, 4, device="mps")
+    with torch.autocast("mps"):
+        y = linear(x)
+        total = y.softmax(-1)
+    assert y.dtype is torch.float16
+    assert total.dtype is torch.float32
+    with torch.autocast("cpu"):
+        assert linear(x).dtype is torch.float32
+    with torch.autocast("mps", dtype=torch.bfloat16):
+        assert (x @ x.t()).dtype is torch.bfloat16
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.float32

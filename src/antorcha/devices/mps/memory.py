@@ -124,7 +124,7 @@ def read_strided(
     return flat.reshape(form.sizes).transpose(form.back)
 
 
-class Form:
+class MemoryForm:
     """How a tensor lies, as reading and writing need it. ``order``: its dims from the outermost in
     memory, if it fills a piece of memory without gaps, else None."""
 
@@ -146,16 +146,16 @@ class Form:
         self.back = tuple(int(k) for k in np.argsort(order))
 
 
-def form_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> Form:
-    """The Form of a shape and strides."""
+def form_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> MemoryForm:
+    """The MemoryForm of a shape and strides."""
     found = _forms.get((shape, strides))
     if found is None:
-        found = Form(shape, strides)
+        found = MemoryForm(shape, strides)
         keep(_forms, (shape, strides), found, MOST_KNOWN)
     return found
 
 
-_forms: dict[Any, Form] = {}
+_forms: dict[Any, MemoryForm] = {}
 plans.on_flush(_forms.clear)
 MOST_KNOWN = 4096
 
@@ -187,7 +187,7 @@ def write(value: Any, layout: Layout, storage: Storage, offset: int) -> None:
     buffer.replace(flat)
 
 
-def _scattered(flat: Any, form: Form, start: int, value: Any) -> Any:
+def _scattered(flat: Any, form: MemoryForm, start: int, value: Any) -> Any:
     """The flat array with a strided tensor's elements replaced."""
     reach = start + sum([(n - 1) * s for n, s in zip(form.shape, form.strides, strict=True)])
     kind = mx.int32 if reach < 1 << 31 else mx.int64

@@ -22,8 +22,7 @@ ON_THE_HOST = {
     "linalg_pinv linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular "
     "linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve logdet lu_unpack nuclear_norm "
     "ormqr triangular_solve",
-    "SciPy and NumPy": "histc isin kaiser_window",
-    "numbers that are checked as they come": "index_fill",
+    "SciPy and NumPy": "kaiser_window",
 }  # fmt: skip
 """The ops of which a device needs the host's memory, and why."""
 

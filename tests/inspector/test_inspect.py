@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import doctest
 import io
 import re
+import struct
 import subprocess
 import sys
 import weakref
 import xml.etree.ElementTree as ET
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -220,6 +223,37 @@ def test_the_heat_map_says_exact_numbers() -> None:
     assert [r.get("class") for r in cells[:2]] == ["heat p", "heat n"]
     weak, strong = [float(r.get("fill-opacity", "0")) for r in cells[:2]]
     assert 0 < weak < strong < 1
+
+
+def plane(image: ET.Element) -> list[int]:
+    """The grey values of a PNG in an ``<image>``."""
+    data = base64.b64decode((image.get("href") or "").removeprefix("data:image/png;base64,"))
+    width, height = struct.unpack(">II", data[16:24])
+    (length,) = struct.unpack(">I", data[33:37])
+    rows = zlib.decompress(data[41 : 41 + length])
+    assert len(rows) == height * (width + 1)
+    return [grey for k in range(height) for grey in rows[k * (width + 1) + 1 :][:width]]
+
+
+def test_a_map_of_many_cells_is_a_picture_in_the_theme_s_colours() -> None:
+    x = torch.zeros(20, 20)
+    x[0, 0], x[1, 2], x[19, 19] = 2.0, -1.0, float("nan")
+    html = torch.inspect(x, name="x").html()
+    assert len(html) < 40_000
+    root = ET.fromstring(html)
+    planes = {image.get("id", "")[4]: plane(image[0]) for image in root.iter(f"{SVG}mask")}
+    assert {colour: [(k, v) for k, v in enumerate(found) if v]
+            for colour, found in planes.items()} == {
+        "p": [(0, 255)], "n": [(22, 128)], "x": [(399, 255)],
+    }  # fmt: skip
+    painted = [r for r in root.iter(f"{SVG}rect") if r.get("mask")]
+    assert [r.get("class") for r in painted] == ["p", "n", "x"]
+    assert [r.get("mask") for r in painted] == [
+        f"url(#{mask.get('id')})" for mask in root.iter(f"{SVG}mask")
+    ]
+    narrow = ET.fromstring(torch.inspect(torch.ones(30, 8), name="x").html())
+    numbers = [t for t in narrow.iter(f"{SVG}text") if (t.get("class") or "").startswith("number")]
+    assert len(numbers) == 240  # what is written in wide cells stays
 
 
 def test_the_short_form_of_a_long_one() -> None:

@@ -25,6 +25,11 @@ SWITCHES = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disab
             "--disable-component-update"]  # fmt: skip
 SLOWER = int(os.environ.get("ANTORCHA_LAB_SLOWER", "1"))  # times, the browser's processor
 FOCUS = "document.hasFocus() ? document.activeElement.className : 'nothing'"
+# Of the editor's lines: what stands beside them.
+HINTS = """lines => lines.map(line => {
+  const shown = getComputedStyle(line, "::after");
+  return shown.display === "none" ? "" : line.dataset.shape ?? "";
+})"""
 PATIENCE = 180.0  # seconds until something must have happened, on a machine with other work
 # As Playwright's own runner does in CI: a browser on a machine with other work loses a key or a
 # picture now and then. What failed and passed when tried again is listed in the run's summary.
@@ -126,7 +131,12 @@ class Learner:
         self.page.keyboard.insert_text(text)
 
     def text(self) -> str:
-        return "\n".join(self.page.locator(".cm-line").all_inner_texts())
+        return "\n".join(self.page.locator(".cm-line").all_text_contents())
+
+    def hints(self) -> dict[int, str]:
+        """The shapes beside the editor's lines, by line."""
+        found = self.page.locator(".cm-line").evaluate_all(HINTS)
+        return {number: text for number, text in enumerate(found, 1) if text}
 
     def button(self, name: str) -> Any:
         return self.page.get_by_role("button", name=name, exact=True)

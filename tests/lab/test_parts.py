@@ -24,7 +24,7 @@ pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
 import antorcha as torch
 from antorcha.inspector.vocabulary import LANGUAGES
-from antorcha.lab import complete, curves, layout, namespace, words
+from antorcha.lab import complete, curves, hints, layout, namespace, words
 from antorcha.lab.child_names import MANY
 from antorcha.lab.files import WorkFile
 from antorcha.lab.kernel import Limits
@@ -199,8 +199,9 @@ def test_each_training_shows_however_long_the_first_took_to_read(
 def test_notes_keep_the_place_of_errors() -> None:
     program = ProgramRun("x = 1\nloss = x / 0\n", "mine.py", str(Path.cwd()))
     code = program._compile()
+    names = {HOOK: Notes((float,)), hints.HOOK: program.hints, hints.SWITCH: program.hints.switches}
     try:
-        exec(code, {HOOK: Notes((float,))})
+        exec(code, names)
     except ZeroDivisionError as error:
         error.__traceback__ = program._own_frames(error.__traceback__)
         place = position(error, program)

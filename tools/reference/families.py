@@ -68,7 +68,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Reductions, sorting and scans": "reduce extrema statistics sort scan histograms segments",
         "Shapes and views": "views slices splits join arrange view_copies memory padding metadata "
         "attributes",
-        "Indexing and scattering": "index advanced scatter lookup",
+        "Indexing and scattering": "index advanced scatter lookup membership",
         "Matrices": "products contract norms factor solve spectra determinant householder lobpcg "
         "lowrank removed distance",
         "Random numbers": "random random_each dropout",

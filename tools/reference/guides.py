@@ -25,10 +25,18 @@ _LINK = re.compile(
 )
 USER_GUIDES = (
     "tensors", "autograd", "kernels", "from_pytorch", "differences", "array_api", "inspector",
-    "see_inside", "performance", "profiling", "lab", "troubleshooting",
+    "see_inside", "performance", "profiling", "gpu", "lab", "troubleshooting",
 )  # fmt: skip
 """The guides for those who use antorcha, in order: they are there in every language."""
-INSIDE = ("architecture", "call_path", "adding_ops", "lessons", "coverage", "programs")
+INSIDE = (
+    "architecture",
+    "call_path",
+    "adding_ops",
+    "lessons",
+    "coverage",
+    "programs",
+    "gpu_kernels",
+)
 """Those for people who change antorcha, or want the evidence: in English."""
 IMAGES = {".png", ".svg", ".jpg"}
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import faulthandler
+import gc
 import io
 import json
 import os
@@ -35,9 +36,11 @@ from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import namespace
 from antorcha.lab.allowance import Allowance
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
+from antorcha.lab.effects import EffectsWatch, Refused
 from antorcha.lab.output import PrivateThread
 from antorcha.lab.process_reset import Beginning
 from antorcha.lab.program import ProgramRun, position, traceback_text
+from antorcha.lab.words import LabWords
 from antorcha.nn.module import Module
 from antorcha.profiler import session as profiling
 from antorcha.runtime.tensor import Tensor
@@ -61,8 +64,14 @@ class LabKernel(Kernel):  # type: ignore[misc]
         super().__init__(**kwargs)
         self.program: ProgramRun | None = None
         self._beginning: Beginning | None = None
+        self._effects = EffectsWatch()
         self._looking: _Looking | None = None  # at the program that runs
-        builtins.input = self.raw_input
+        builtins.input = self._ask
+
+    def _ask(self, prompt: object = "") -> str:
+        """``input`` as programs find it."""
+        self._effects.note()
+        return str(self.raw_input(prompt))
 
     # ---- requests -------------------------------------------------------------------------------
 
@@ -91,28 +100,36 @@ class LabKernel(Kernel):  # type: ignore[misc]
         return {"status": "ok", "execution_count": 0, "lab": _sendable(answer)}
 
     def _run(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self._beginning is None:
+            self._beginning = Beginning()
+            gc.freeze()  # what is loaded stays: no search of the memory need go through it
         if self.program is not None:
-            self.program.forget()
-        self._beginning = self._beginning or Beginning()
+            self.program.forget(request["folder"])
         program = ProgramRun(
             request["code"], request["name"], request["folder"], self._beginning, request["size"]
         )
         self.program = program
         with _Looking(self, program) as self._looking:
+            self._effects.begin(refuse=request["moved"])
             error = program.run(watched=request["watched"])
+            self._effects.end()
         self._looking = None
         # From here on, a Stop that comes late must not end the telling.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _show_pictures()
         sys.stdout.flush()
+        program.film.finish()
         return {
-            **_tell_error(error, program),
+            **_tell_error(error, program, explain=not request["moved"]),
+            "effects": self._effects.seen,
             "seconds": program.seconds,
             "watched": request["watched"],
             "threads": self._beginning.threads(),
             "rows": namespace.rows(program.namespace),
             "graphs": namespace.graph_names(program.namespace),
             "losses": program.notes.as_dict(),
+            "hints": program.hints.as_list(),
+            "film": program.film.as_dict(program.namespace),
             "profile": _tell_profile(program),
         }
 
@@ -121,6 +138,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         from antorcha.lab.check import check_step
         from antorcha.lab.lesson import Step
 
+        self._touch()
         names = {} if self.program is None else self.program.namespace
         verdicts = []
         for step in request["steps"]:
@@ -132,6 +150,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
     def _draw(self, request: dict[str, Any]) -> dict[str, Any]:
         """Draw the tensors that a lesson shows, in a namespace that no program sees."""
+        self._touch()
         names: dict[str, Any] = {"__name__": "__lesson__"}
         drawings = []
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -173,17 +192,37 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if self.session is not None:
             self.session.send(stream, "look_reply", _sendable(reply), parent, ident)
 
+    def _touch(self) -> None:
+        """What runs now may set something that the next program must not find."""
+        if self._beginning is not None:
+            self._beginning.touch()
+
     def _look(self, what: str, name: str, lang: str) -> dict[str, Any]:
         names = {} if self.program is None else self.program.namespace
+        if what == "film":
+            return self._look_at_film(name, lang)
         tensor = namespace.find(names, name)
         if tensor is None:
             return {"gone": True}
+        self._touch()  # (a subclass of the learner's may do anything when it is shown)
         if what == "graph":
             models = [value for value in names.values() if isinstance(value, Module)]
             model = models[0] if len(models) == 1 else None  # its parameters have better names
             graph = antorcha.graph(tensor, model=model, names=_leaf_names(names), lang=lang)
             return {"html": graph.svg()}
         return {"html": antorcha.inspect(tensor, name=name, lang=lang, names=names).html()}
+
+    def _look_at_film(self, name: str, lang: str) -> dict[str, Any]:
+        """A parameter in a frame: `name` is the frame's number and the parameter's."""
+        words = LabWords(lang)
+        index, number = map(int, name.split())
+        if self.program is None or index >= len(self.program.film.frames):
+            return {"gone": True}
+        headings = (words("film_weight"), words("film_gradient"), words("film_histogram"),
+                    words("film_plane"))  # fmt: skip
+        self._touch()  # (a module of the learner's runs)
+        names = self.program.namespace
+        return {"html": self.program.film.draw(index, number, lang, headings, names)}
 
     # ---- what is told without being asked -------------------------------------------------------
 
@@ -194,7 +233,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
     def publish_live(self, program: ProgramRun, parent: Any) -> None:
         """Send the rows of a running program, and its curves."""
-        content = {"rows": namespace.rows(program.namespace), "losses": program.notes.as_dict()}
+        content = {"rows": namespace.rows(program.namespace), "losses": program.notes.as_dict(),
+                   "hints": program.hints.as_list()}  # fmt: skip
         if self.session is not None:
             self.session.send(self.iopub_socket, "live", _sendable(content), parent)
 
@@ -231,9 +271,13 @@ class _Looking:
             pause = self._rows.spend(time.thread_time() - begin)
 
 
-def _tell_error(error: BaseException | None, program: ProgramRun) -> dict[str, Any]:
-    """How the program ended: ``ended`` is ok, error, stopped or exit; and what to show of it, in
-    every language: another page may be in another one."""
+def _tell_error(
+    error: BaseException | None, program: ProgramRun, *, explain: bool = True
+) -> dict[str, Any]:
+    """How the program ended: ``ended`` is ok, error, stopped, exit or refused; and what to show of
+    it, in every language: another page may be in another one."""
+    if isinstance(error, Refused):
+        return {"ended": "refused"}
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return {"ended": "ok"}
     if isinstance(error, SystemExit):
@@ -246,6 +290,8 @@ def _tell_error(error: BaseException | None, program: ProgramRun) -> dict[str, A
     if isinstance(error, KeyboardInterrupt):
         return {**told, "ended": "stopped"}
     told["ended"] = "error"
+    if not explain:
+        return told
     try:
         found = {lang: antorcha.explain(error, lang=lang) for lang in LANGUAGES}
         told["explanation"] = {lang: each.html() for lang, each in found.items()}

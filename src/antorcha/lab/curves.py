@@ -37,6 +37,8 @@ def draw(
     step_word: str,
     value_words: tuple[str, str] = ("", ""),
     number: Callable[[str], str] = str,
+    grey: dict[str, dict[str, Any]] | None = None,
+    mark: tuple[str, int] | None = None,
 ) -> str:
     """One picture of all curves; logarithmic where the values span more than a factor of fifty.
 
@@ -47,6 +49,8 @@ def draw(
         step_word: the horizontal axis' name.
         value_words: the vertical axis' name, and that of a logarithmic one.
         number: how the language writes a number.
+        grey: curves of another run, to compare with.
+        mark: a curve, and a step of it to mark.
     """
     shown = {
         name: [*zip(curve["steps"], [float(value) for value in curve["values"]])]
@@ -54,15 +58,23 @@ def draw(
     }
     if not any(shown.values()):
         return ""
-    finite = [value for points in shown.values() for _, value in points if math.isfinite(value)]
-    scale = _Scale(finite)
-    steps = max(max(curves[name]["count"] for name in shown) - 1, 1)
+    others = [
+        [*zip(curve["steps"], [float(value) for value in curve["values"]])]
+        for curve in list((grey or {}).values())[: len(LINES)]
+    ]
+    every = [*shown.values(), *others]
+    scale = _Scale([value for points in every for _, value in points if math.isfinite(value)])
+    last = [curves[name]["count"] - 1 for name in shown]
+    steps = max(*last, *[points[-1][0] for points in others if points], 1)
     parts = [*_grid(scale, steps, step_word, value_words[scale.log], number)]
+    parts += [_grey(points, scale, steps) for points in others]
     for place, (name, points) in enumerate(shown.items()):
         colour, dashes = LINES[place]
         parts += _line(points, scale, steps, f'stroke="{colour}"{_dashed(dashes)}', name)
         parts += _gaps(points, steps, place, name)
         parts += _told(points, scale, steps, name, step_word, number)
+    if mark is not None and mark[0] in shown:
+        parts.append(_marker(shown[mark[0]], mark[1], scale, steps))
     above = LEGEND * math.ceil(len(shown) / IN_ROW) if len(shown) > 1 else 0
     if above:
         parts += _legend(list(shown), above)
@@ -194,6 +206,24 @@ def _told(
                 f'<circle cx="{_across(step, steps):.1f}" cy="{scale.height(value):.1f}" r="5" '
                 f'class="lab-point"><title>{escaped(said)}</title></circle>'
             )
+
+
+def _grey(points: Sequence[tuple[int, float]], scale: _Scale, steps: int) -> str:
+    """A curve of another run."""
+    way = [f"{_across(step, steps):.1f},{scale.height(value):.1f}"
+           for step, value in points if math.isfinite(value)]  # fmt: skip
+    return f'<path d="M{" ".join(way)}" class="lab-curve-before"/>' if way else ""
+
+
+def _marker(points: Sequence[tuple[int, float]], step: int, scale: _Scale, steps: int) -> str:
+    """Where the film stands: a line, and a dot on the curve."""
+    near = min(points, key=lambda point: abs(point[0] - step), default=(0, math.nan))
+    x = _across(step, steps)
+    dot = (
+        f'<circle cx="{x:.1f}" cy="{scale.height(near[1]):.1f}" r="4"/>'
+        if math.isfinite(near[1]) else ""
+    )  # fmt: skip
+    return f'<g class="lab-curve-mark"><path d="M{x:.1f},{TOP}V{HEIGHT - BOTTOM}"/>{dot}</g>'
 
 
 def _dashed(dashes: str) -> str:

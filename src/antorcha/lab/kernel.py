@@ -193,20 +193,24 @@ class Child:
         folder: Path,
         watched: str = "",
         size: tuple[int, int] = (80, 24),
+        moved: bool = False,
     ) -> dict[str, Any]:
         """Run a program and return what came of it; to it the terminal has `size` columns, rows.
 
         What is `watched` besides costs time: "profile" measures every operation, "lines" notes
         which line of the program asked for it, for the graph.
 
-        ``ended`` says how it ended: ok, error, exit, stopped (by the learner), or, where the
-        process did not live through it: killed (it did not react to Stop), crashed, time, memory,
-        reset.
+        `moved`: it runs because a number in it is moved; it is ended before it writes a file, asks
+        for a line, or has another effect beyond its memory.
+
+        ``ended`` says how it ended: ok, error, exit, stopped (by the learner), refused (an effect
+        of one that is `moved`), or, where the process did not live through it: killed (it did not
+        react to Stop), crashed, time, memory, reset. ``effects``: did it have one?
         Raises RuntimeError when one is running already, or the process cannot be started.
         """
         self._name = name
         request = {"do": "run", "code": code, "name": name, "folder": str(folder),
-                   "watched": watched, "size": size}  # fmt: skip
+                   "watched": watched, "size": size, "moved": moved}  # fmt: skip
         return await self._do(request)
 
     async def check(self, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -91,6 +91,7 @@ class Notes:
         self.scalar = scalar  # classes of values that may be scalars: float, Tensor
         self.curves: dict[str, Curve] = {}  # by name and, of later trainings, number: "loss 2"
         self._current: dict[str, tuple[int, Curve]] = {}  # by name: which training, its curve
+        self._newest: Curve | None = None  # the one that got a value last
         self._statement = 0  # the number of the program's statement that runs
         self._is_loop = False  # is it a loop?
         self._loops = 0  # how many loops that assign losses were entered
@@ -108,12 +109,18 @@ class Notes:
             begin = thread_time()
             curve = self._curve_of(name, value, in_loop)
         curve.count += 1
+        self._newest = curve
         reads = profiling.running is None  # (a profile would count our calls)
         if reads and not (curve.points and self._is_late()):
             begin = begin or thread_time()
             self._read(curve, value)
         if begin is not None:
             self._spent += thread_time() - begin
+
+    def newest(self) -> tuple[str, int]:
+        """The curve that got a value last, and in which of its steps."""
+        named = [name for name, curve in self.curves.items() if curve is self._newest]
+        return (named[0], self._newest.count - 1) if named and self._newest else ("", 0)
 
     def _is_late(self) -> bool:
         """Has reading taken more than its share?"""

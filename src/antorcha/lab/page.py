@@ -25,11 +25,13 @@ from antorcha.lab.panes.inspector import Inspector
 from antorcha.lab.panes.lesson import LessonText
 from antorcha.lab.panes.results import Loss, Pictures, Profiler
 from antorcha.lab.panes.terminal import Terminal
+from antorcha.lab.refresher import Refresher
 from antorcha.lab.session import Session
 from antorcha.lab.words import LabWords
 from antorcha.lab.workplace import Workplace
 
-REFRESH = 0.1  # seconds between two looks at what has changed
+PACE = 0.02  # seconds, at least, between two times that the page is brought up to date
+BEAT = 0.5  # and at most: looks at a running program come by themselves
 ACCENT = LIGHT["accent"]  # of filled buttons, with white upon it, in both themes
 STYLE = Path(__file__).with_name("style.css")
 
@@ -81,6 +83,7 @@ class Page:
         self.words = words
         self.lesson = lesson
         self._inside: dict[str, ui.element] = {}
+        self._inspecting: dict[str, Pane] = {}
         self._editor = Editor(self.view)
         self._panes: list[Pane] = []
 
@@ -109,7 +112,10 @@ class Page:
         ui.timer(0.1, lambda: ui.run_javascript(_SCRIPT % self.words("too_long")), once=True)
         self.session.viewers += 1
         context.client.on_delete(self._left)
-        ui.timer(REFRESH, self._refresh)
+        self._refresher = Refresher(self._refresh, PACE)
+        self.session.listeners.append(self._refresher.tell)
+        ui.timer(BEAT, self._refresher.tell)
+        ui.timer(0.01, self._refresher.tell, once=True)
         ui.timer(0.01, self._choose_theme, once=True)
 
     # ---- the frame ------------------------------------------------------------------------------
@@ -230,7 +236,8 @@ class Page:
             )
             self._inside[name] = panel
             with panel:
-                self._add(makers[name](self.view))
+                self._inspecting[name] = makers[name](self.view)
+                self._add(self._inspecting[name])
         self._inside_tabs.set_value("inspector")
         self._look("inspector")
 
@@ -256,10 +263,13 @@ class Page:
     def _look(self, name: str) -> None:
         for each, panel in self._inside.items():
             panel.set_visibility(each == name)
+            self._inspecting[each].is_seen = each == name
+        self._inspecting[name].refresh()
 
     def _refresh(self) -> None:
-        for pane in self._panes:
-            pane.refresh()
+        with self._main:
+            for pane in self._panes:
+                pane.refresh()
 
     # ---- choices --------------------------------------------------------------------------------
 
@@ -290,6 +300,8 @@ class Page:
         await self.session.run()
 
     def _left(self) -> None:
+        self.session.listeners.remove(self._refresher.tell)
+        self._refresher.stop()
         self.session.viewers -= 1
         self.session.left = time.monotonic()
 

@@ -49,9 +49,20 @@ class Beginning:
         self._locale = locale.setlocale(locale.LC_ALL)
         self._numpy: dict[str, Any] = {}  # how NumPy prints, and minds errors
         self._settings = SettingsKeeper()
+        self._touched = False
+
+    def touch(self) -> None:
+        """Something of the learner's ran since the last `restore`."""
+        self._touched = True
+
+    def begin(self) -> None:
+        """Put back what may be set since the last program was over: nothing, mostly."""
+        if self._touched:
+            self.restore()
 
     def restore(self) -> None:
         """Put back what a program may have set; give random numbers a fresh seed."""
+        self._touched = False
         for name in vars(builtins).keys() - self._builtins.keys():
             del vars(builtins)[name]
         vars(builtins).update(self._builtins)

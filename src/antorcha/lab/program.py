@@ -12,23 +12,28 @@ import asyncio
 import builtins
 import contextlib
 import gc
+import itertools
 import linecache
 import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 import antorcha
+from antorcha.lab import hints
+from antorcha.lab.film import Film
 from antorcha.lab.notes import HOOK, Notes, noting
 from antorcha.lab.process_reset import Beginning
+from antorcha.optim.optimizer import register_optimizer_step_pre_hook
 from antorcha.runtime.tensor import Tensor
 
 _FACES = (str(Path(antorcha.__file__).parent) + os.sep, f"{os.sep}ipykernel{os.sep}")
 _BEFORE = frozenset(sys.modules)  # what runs programs is never one of their modules
+FULL = 100  # every so many programs all of memory is searched for what nobody needs
 
 
 class ProgramRun:
@@ -57,7 +62,10 @@ class ProgramRun:
         self.name = name
         self.folder = folder
         self.module = ModuleType("__main__")
+        self._before = frozenset(sys.modules)
         self.notes = Notes((float, Tensor))
+        self.hints = hints.ShapeHints()
+        self.film = Film(self.notes.newest)
         self.profile: Any = None  # the profiler that watched the run, if one was asked for
         self.seconds = 0.0
 
@@ -86,16 +94,26 @@ class ProgramRun:
             self.seconds = time.perf_counter() - begin
         return None
 
-    def forget(self) -> None:
-        """Drop everything that the program left, so that its memory is free for the next."""
+    def forget(self, folder: str) -> None:
+        """Drop everything that the program left, so that its memory is free for the next, which
+        runs in `folder`."""
         self.namespace.clear()
+        self.film.clear()
         self.profile = None
         if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
             pyplot.close("all")
-        own = {name for name in list(sys.modules) if self._is_own(name.partition(".")[0])}
-        for name in own - _BEFORE:  # they may be edited between runs
-            del sys.modules[name]
-        gc.collect()
+        self._drop_modules(sys.modules.keys() - self._before)
+        if folder != self.folder:  # what lies there may have been imported from elsewhere
+            self.folder = folder
+            self._drop_modules(sys.modules.keys())
+        collect()
+
+    def _drop_modules(self, names: Set[str]) -> None:
+        """Let the program's own modules among these be imported anew: they may be edited."""
+        own = {top for top in {name.partition(".")[0] for name in names} if self._is_own(top)}
+        for name in set(names) - _BEFORE:
+            if name.partition(".")[0] in own:
+                del sys.modules[name]
 
     def _is_own(self, name: str) -> bool:
         """Is that top-level module one of the program's: does it lie beside it in its folder?"""
@@ -116,7 +134,8 @@ class ProgramRun:
     def _compile(self) -> CodeType:
         lines = self.code.splitlines(keepends=True)
         linecache.cache[self.name] = (len(self.code), None, lines, self.name)
-        return compile(noting(ast.parse(self.code, self.name)), self.name, "exec")
+        tree = noting(ast.parse(self.code, self.name))
+        return compile(self.hints.add_to(tree), self.name, "exec")
 
     def _run_profiled(self, code: CodeType) -> None:
         with antorcha.profiler.profile(
@@ -130,11 +149,14 @@ class ProgramRun:
         names.update(
             __builtins__=builtins, __file__=os.path.join(self.folder, self.name), __annotations__={}
         )
-        self._beginning.restore()
+        self._beginning.begin()
         # What asks for the terminal's size (shutil, rich, tqdm, pandas) reads it here. Tensors are
         # printed 80 columns wide whatever it is, as PyTorch prints them.
         os.environ["COLUMNS"], os.environ["LINES"] = map(str, self._size)
         setattr(builtins, HOOK, self.notes)
+        setattr(builtins, hints.HOOK, self.hints)
+        setattr(builtins, hints.SWITCH, self.hints.switches)
+        register_optimizer_step_pre_hook(self.film)  # (the next `restore` takes it away)
         before, path = sys.modules["__main__"], list(sys.path)
         sys.modules["__main__"] = self.module
         sys.argv[:] = [self.name]
@@ -207,6 +229,19 @@ def traceback_text(error: BaseException) -> str:
         pending += [each for each in (one.__cause__, one.__context__) if each is not None]
         pending += one.exceptions or []
     return "".join(shown.format())
+
+
+_collections = itertools.count(1)
+
+
+def collect() -> None:
+    """Free what nobody can reach. What is left is set aside (`gc.freeze`), so that the next search
+    goes through what is new alone: all of antorcha's objects take longer than most programs. What
+    was set aside and has died since is found by a search of everything, now and then."""
+    if next(_collections) % FULL == 0:
+        gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 @contextlib.contextmanager

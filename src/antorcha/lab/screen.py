@@ -39,9 +39,14 @@ _SAID = re.compile("\x01(\\d+)\x02")
 
 
 class Screen:
-    """The text so far; readers ask for what came since the place they had read to."""
+    """The text so far; readers ask for what came since the place they had read to.
 
-    def __init__(self) -> None:
+    Args:
+        tell: called when there is more of it.
+    """
+
+    def __init__(self, tell: Callable[[], None] = lambda: None) -> None:
+        self._tell = tell
         self._text = ""
         self._begin = 0  # how many characters were dropped before the first
         self._partial = ""  # an escape sequence whose end has not come yet
@@ -76,6 +81,7 @@ class Screen:
             cut = _line_begin(self._text, len(self._text) - KEPT)
             self._begin += cut
             self._text = self._text[cut:]
+        self._tell()
 
     def since(self, place: int, words: Any = None, width: int = USUAL) -> str:
         """The text from `place` on; of very much, the last part. What the lab says is said with
@@ -89,6 +95,11 @@ class Screen:
             return folded(self._said[int(found[1])](words), width)
 
         return _SAID.sub(said, text).translate({1: None, 2: None})
+
+    def cut(self, place: int) -> None:
+        """Forget the text after `place`."""
+        self._text = self._text[: max(place - self._begin, 0)]
+        self._partial = ""
 
     def clear(self) -> None:
         """Forget the text; readers' places stay valid."""

@@ -1,8 +1,8 @@
 """One piece of work: its texts, its child process, and what the last run told.
 
 A session belongs to a lesson or to a file, not to a browser tab: any number of pages may look at
-it, come and go, be reloaded. Pages do not subscribe; they compare the session's counters with those
-they showed last, ten times a second (`Session.versions`).
+it, come and go, be reloaded. Each is told that something has changed (`Session.listeners`), and
+compares the session's counters with those that it showed last (`Session.versions`).
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from antorcha.lab.files import FileProblem, WorkFile
 from antorcha.lab.kernel import Child, KernelEvent, Limits
 from antorcha.lab.lesson import Lesson
+from antorcha.lab.moving import Moving
 from antorcha.lab.screen import USUAL, Screen, plain
 
 SETTLED = 0.8  # seconds without typing after which the text is saved
 TWICE = 0.4  # seconds within which a second request for the same is the same key, seen twice
 PICTURES = 12  # pictures kept of a run
+BRIEF = 0.04  # seconds: of a run that takes no longer, pages show the end alone
 
 
 def challenge_file(name: str) -> str:
@@ -43,7 +46,8 @@ class Session:
         self.folder = folder
         self.files = [file]  # the program, and the challenge's once it is begun
         self.active = 0
-        self.screen = Screen()
+        self.listeners: list[Callable[[], None]] = []  # called whenever something has changed
+        self.screen = Screen(self._tell)
         self.child = Child(self._hear, limits)
         self.versions: Counter[str] = Counter()
         self.viewers = 0
@@ -52,11 +56,19 @@ class Session:
         self.result: dict[str, Any] = {}
         self.rows: list[dict[str, Any]] = []
         self.losses: dict[str, Any] = {}
+        self.before: dict[str, Any] = {}  # the losses of the run before
+        self.pinned: dict[str, Any] = {}  # those that were kept to compare with
+        self.hints: list[dict[str, Any]] = []  # shapes beside lines
+        self.hinted = ""  # the text that they belong to
         self.pictures: list[dict[str, str]] = []
         self.prompt: str | None = None  # what a program asks for a line with
         self.problem: FileProblem | None = None  # why the work is not saved
         self.verdicts: list[dict[str, Any]] = []
         self._drawn: dict[str, list[str]] = {}  # the lesson's drawings, by language
+        self._begun = 0  # where on the screen the last run begins
+        self.moving = Moving(self)
+        self._aside: list[KernelEvent] | None = None  # what a program says that is only tried
+        self._held = False  # are pages not told of what changes?
         self._free = asyncio.Lock()  # held while the child does something
         self._edited = 0.0
         self._saver: asyncio.Task[None] | None = None
@@ -79,7 +91,7 @@ class Session:
         if text == self.file.text:
             return
         self.file.text = text
-        self._changed("text")
+        self.changed("text")
         self._edited = time.monotonic()
         if self._saver is None or self._saver.done():
             self._saver = asyncio.get_running_loop().create_task(self._save_later())
@@ -93,7 +105,7 @@ class Session:
             except FileProblem as error:
                 problem = error
         self.problem = problem
-        self._changed("saved")
+        self.changed("saved")
 
     def reread(self) -> None:
         """Take the file as it is on disk now, giving up what the editor holds."""
@@ -102,7 +114,7 @@ class Session:
             self.problem = None
         except FileProblem as error:
             self.problem = error
-        self._changed("text", "saved")
+        self.changed("text", "saved")
 
     def move(self, folder: Path) -> None:
         """Go on in another folder."""
@@ -114,7 +126,7 @@ class Session:
     def open(self, index: int) -> None:
         """Put another of the session's files into the editor."""
         self.active = index
-        self._changed("text", "saved")
+        self.changed("text", "saved")
 
     def open_named(self, name: str, lesson: Lesson | None) -> bool:
         """Put the file of that name into the editor, the challenge's too; is there one?"""
@@ -136,7 +148,7 @@ class Session:
             start = starts.get(file.name, file.start)
             if start != file.start:
                 file.begin_with(start)
-                self._changed("text", "saved")
+                self.changed("text", "saved")
 
     def begin_again(self) -> str:
         """Bring the active file's first text back. What the learner wrote is kept in a file beside
@@ -153,7 +165,7 @@ class Session:
             text = kept[-1].read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             self.problem = FileProblem("unreadable", kept[-1])
-            self._changed("saved")
+            self.changed("saved")
             return ""
         return self._replace(text)
 
@@ -162,7 +174,7 @@ class Session:
             name = self.file.put_aside(text)
         except FileProblem as error:
             self.problem = error
-            self._changed("saved")
+            self.changed("saved")
             return ""
         self.edit(text)
         self.save()
@@ -189,15 +201,16 @@ class Session:
     def busy(self) -> bool:
         return self.state != "ready"
 
-    async def run(self, *, watched: str = "") -> None:
+    async def run(self, *, watched: str = "", anew: bool = False) -> None:
         """Run the text in the editor; what it does shows in the session's fields. For what may be
-        `watched` see `Child.run`.
+        `watched` see `Child.run`. `anew`: however soon it is after the last time.
 
         A program that is measured runs once before, if it has not run yet: what happens only once,
         such as compiling, is not what is measured.
         """
         now, what = time.monotonic(), (self.file.name, self.file.text, watched)
-        if self.busy or (now - self._requested < TWICE and what == self._asked):
+        is_same = now - self._requested < TWICE and what == self._asked
+        if self.busy or (is_same and not anew):
             return
         self._requested, self._asked = now, what
         if watched == "profile" and self._warm != (self.child.pid, self.file.text):
@@ -209,13 +222,14 @@ class Session:
     async def _run_once(self, watched: str) -> None:
         self.save()
         self._ran = self.file.text
+        self._held = True
+        asyncio.get_running_loop().call_later(BRIEF, self._release)
+        self.keep_before()
         self.result, self.losses, self.pictures, self.verdicts = {}, {}, [], []
         self._enter("starting" if self.child.pid is None else "running", "result", "losses")
-        self._changed("pictures", "verdicts")
+        self.changed("pictures", "verdicts")
         name = self.file.name
-        self.screen.write("\x1b[2m")
-        self.say("run_measured" if watched == "profile" else "run_line", name)
-        self.screen.write("\x1b[0m")
+        self._say_begun(watched)
         async with self._free:
             try:
                 if self._threads:  # of the last program; the next one is to be alone
@@ -233,6 +247,54 @@ class Session:
         if result["ended"] == "ok":
             self._warm = self.child.pid, self._ran
         self._take(result)
+
+    def keep_before(self) -> None:
+        """Another run begins: the curves of the last one stay, in grey."""
+        if any(curve["count"] > 1 for curve in self.losses.values()):
+            self.before = self.losses
+
+    def pin(self) -> None:
+        """Keep the curves to compare others with; or keep them no longer."""
+        self.pinned = {} if self.pinned else self.losses
+        self.changed("losses")
+
+    def _say_begun(self, watched: str = "") -> None:
+        self._begun = self.screen.end
+        self.screen.write("\x1b[2m")
+        self.say("run_measured" if watched == "profile" else "run_line", self.file.name)
+        self.screen.write("\x1b[0m")
+
+    @property
+    def ran(self) -> str:
+        """The text that the last run ran."""
+        return self._ran
+
+    async def attempt(self, text: str) -> tuple[dict[str, Any], list[KernelEvent]]:
+        """Run a text and show nothing of it; gives the result, and what it said."""
+        async with self._free:
+            heard: list[KernelEvent] = []
+            self._aside = heard
+            try:
+                result = await self.child.run(
+                    text, name=self.file.name, folder=self._place(), size=self.size, moved=True
+                )
+            except RuntimeError as error:
+                result = {"ended": "failed", "message": str(error)}
+            finally:
+                self._aside = None
+        return result, heard
+
+    def replace(self, text: str, result: dict[str, Any], heard: list[KernelEvent]) -> None:
+        """Show that run in the place of the last one."""
+        self.screen.cut(self._begun)
+        self._ran = text
+        self.pictures, self.verdicts, self._warm = [], [], (self.child.pid, text)
+        self._say_begun()
+        for event in heard:
+            if event.kind in ("output", "picture"):
+                self._hear(event)
+        self._take(result)
+        self.changed("pictures", "verdicts", "cleared")
 
     async def check(self, lesson: Lesson) -> None:
         """Run the challenge's program, and check its steps."""
@@ -277,15 +339,17 @@ class Session:
             await asyncio.sleep(0.02)
         self.result, self.losses, self.pictures, self.rows, self.verdicts = {}, {}, [], [], []
         self.prompt, self._threads = None, []
+        self.hints, self.hinted = [], ""
+        self.before, self.pinned = {}, {}
         self.screen.clear()
         self.greet()
-        self._changed("result", "losses", "pictures", "rows", "verdicts", "cleared")
+        self.changed("result", "losses", "pictures", "rows", "verdicts", "hints", "cleared")
 
     def answer(self, line: str) -> None:
         """Give the program the line that it asks for."""
         self.screen.write(f"{line}\n")
         self.prompt = None
-        self._changed("prompt")
+        self.changed("prompt")
         self.child.answer(line)
 
     def greet(self) -> None:
@@ -310,6 +374,8 @@ class Session:
     def _take(self, result: dict[str, Any]) -> None:
         self.result = result
         self.losses = result.get("losses", self.losses)
+        if "hints" in result:
+            self._hint(result["hints"])
         self.rows = result.get("rows", self.rows if result["ended"] == "failed" else [])
         self.prompt = None
         text = plain(result.get("text", ""))
@@ -322,6 +388,7 @@ class Session:
         self._threads = result.get("threads", [])
         if self._threads:
             self.say("threads_left", ", ".join(self._threads))
+        self._held = False
         self._enter("ready", "result", "losses", "rows", "prompt")
 
     @property
@@ -335,23 +402,42 @@ class Session:
 
     def _hear(self, event: KernelEvent) -> None:
         content = event.content
-        if event.kind == "output":
+        if self._aside is not None:
+            self._aside.append(event)
+        elif event.kind == "output":
             red = content["stream"] == "stderr"
             self.screen.write(f"\x1b[31m{content['text']}\x1b[0m" if red else content["text"])
         elif event.kind == "picture" and content["kind"] in ("image/png", "image/jpeg"):
             self.pictures = [*self.pictures, content][-PICTURES:]
-            self._changed("pictures")
+            self.changed("pictures")
         elif event.kind == "live":
             self.rows, self.losses = content["rows"], content["losses"]
-            self._changed("rows", "losses")
+            self._hint(content["hints"])
+            self.changed("rows", "losses")
         elif event.kind == "input":
             self.prompt = content["prompt"]
             self.screen.write(content["prompt"])
-            self._changed("prompt")
+            self.changed("prompt")
+
+    def _hint(self, hints: list[dict[str, Any]]) -> None:
+        """Take over the shapes that the program has had so far."""
+        if (hints, self._ran) != (self.hints, self.hinted):
+            self.hints, self.hinted = hints, self._ran
+            self.changed("hints")
 
     def _enter(self, state: str, *changed: str) -> None:
         self.state = state
-        self._changed("state", *changed)
+        self.changed("state", *changed)
 
-    def _changed(self, *what: str) -> None:
+    def changed(self, *what: str) -> None:
+        """Count up these counters, and tell the pages."""
         self.versions.update(what)
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in () if self._held else self.listeners:
+            listener()
+
+    def _release(self) -> None:
+        self._held = False
+        self._tell()

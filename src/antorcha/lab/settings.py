@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
+from operator import is_
 from types import FunctionType
 from typing import Any
 
@@ -38,7 +39,8 @@ class SettingsKeeper:
         self._threads = antorcha.get_num_threads()
         self._tops = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
         self._switches = [(owner, dict(vars(owner))) for owner in _backends(backends)]
-        self._owned: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self._owned: list[_Owned] = []
+        self._known: set[str] = set()  # modules whose classes and functions are noted
         self._remember()
 
     def restore(self) -> None:
@@ -65,13 +67,16 @@ class SettingsKeeper:
     # ---- functions put in the place of antorcha's -----------------------------------------------
 
     def _remember(self) -> None:
-        """Of modules and classes that are new since the last call, note what they hold."""
-        for owner in _owners():
-            if id(owner) not in self._owned:
-                self._owned[id(owner)] = owner, dict(vars(owner))
+        """Of modules that are new since the last call, and their classes, note what they hold."""
+        new = [name for name in list(sys.modules) if name not in self._known]
+        self._known.update(new)
+        self._owned += [_Owned(owner) for owner in _owners(new)]
 
     def _restore_functions(self) -> None:
-        for owner, before in self._owned.values():
+        for owned in self._owned:
+            if owned.is_as_seen():
+                continue
+            owner, before = owned.owner, owned.before
             for name, value in list(vars(owner).items()):
                 old = before.get(name)
                 if value is old or not (self._is_foreign(value) or _is_spoilt(old, value)):
@@ -80,6 +85,7 @@ class SettingsKeeper:
                     setattr(owner, name, before[name])
                 else:
                     delattr(owner, name)
+            owned.look()
         self._remember()
 
     def _is_foreign(self, value: Any) -> bool:
@@ -96,14 +102,34 @@ class SettingsKeeper:
         return isinstance(home, str) and home.partition(".")[0] not in self._tops
 
 
+class _Owned:
+    """A module or a class of antorcha's, and what it held before any program ran."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self.before = dict(vars(owner))
+        self.look()
+
+    def look(self) -> None:
+        """Note what it holds now."""
+        self._seen = list(vars(self.owner).values())
+
+    def is_as_seen(self) -> bool:
+        """Does it hold the very same as at the last look? (Asked of some 27,000 values before
+        every run, so without a Python statement for each.)"""
+        values = vars(self.owner).values()
+        return len(values) == len(self._seen) and all(map(is_, values, self._seen))
+
+
 def _is_spoilt(old: Any, value: Any) -> bool:
     """Does something that cannot be called stand where a function stood?"""
     return callable(old) and not (callable(value) or hasattr(value, "__get__"))
 
 
-def _owners() -> Iterator[Any]:
-    """The modules of antorcha that are loaded, and the classes that they define."""
-    for name, module in list(sys.modules.items()):
+def _owners(names: list[str]) -> Iterator[Any]:
+    """Of these modules the ones of antorcha, and the classes that they define."""
+    for name in names:
+        module = sys.modules.get(name)
         ours = name.partition(".")[0] == "antorcha" and not name.startswith(_LAB)
         if not ours or not hasattr(module, "__dict__"):
             continue

@@ -34,6 +34,7 @@ from antorcha.ops import (  # noqa: F401
     lookup,
     loss,
     lowrank,
+    membership,
     memory,
     norm,
     norms,

@@ -5,11 +5,9 @@ All indices are checked before anything is written; a bad one is named with its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha.core import dtypes
-from antorcha.core.lazy import Array, np
 from antorcha.core.loops import dense_strides
 from antorcha.core.shapes import (
     broadcast_shapes,
@@ -17,10 +15,10 @@ from antorcha.core.shapes import (
 )
 from antorcha.core.structs import struct
 from antorcha.errors import DtypeError, NumberOverflow, OutOfRange, ShapeError
-from antorcha.lang.kernels import Gather, Host, Scatter
+from antorcha.lang.kernels import Gather, Scatter
 from antorcha.ops.kinds.batching import call, record_of
 from antorcha.ops.kinds.kernel import Planned, kernel
-from antorcha.ops.kinds.operands import held
+from antorcha.ops.kinds.operands import as_word, held
 from antorcha.ops.kinds.record import Call, Op, T, composite, sparse_gradients
 from antorcha.ops.kinds.types import Bool, Dim, Number, Operand, Tensor
 from antorcha.runtime.memory import layout as L
@@ -30,15 +28,6 @@ from antorcha.runtime.tensor import Tensor as TensorType
 
 class IndexOutOfBounds(OutOfRange, RuntimeError):
     """An index that is no position: PyTorch raises one or the other class, op by op."""
-
-
-def check_range(op: str, index: Array, size: int, dim: int, negative: bool = False) -> Array:
-    """The index with negative ones counted from the end (where allowed); raises on a bad one."""
-    low = -size if negative else 0
-    bad = (index < low) | (index >= size)
-    if bad.any():
-        raise out_of_bounds(op, int(index[bad][0]), size, dim)
-    return np.where(index < 0, index + size, index) if negative else index
 
 
 def out_of_bounds(op: str, index: int, size: int, dim: int) -> IndexOutOfBounds:
@@ -166,17 +155,6 @@ def check_source(op: str, input: Layout, d: int, index: Layout, source: Layout) 
         )
 
 
-def at_dim(x: Array, d: int, at: Array) -> _Any:
-    return (slice(None),) * d + (at,)
-
-
-def onto_copy(x: Array, write: Callable[[Array], None]) -> Array:
-    """A copy of ``x``, written to by ``write`` as if it had a dim at least."""
-    result = np.array(x, order="C")
-    write(result if result.ndim else result.reshape(1))
-    return result
-
-
 def scaled(op: Op, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> Call:
     """``index_add``: ``alpha`` multiplies the source first."""
     alpha = kwargs.get("alpha", 1)
@@ -254,7 +232,25 @@ def _(make):
     yield make(4, 3), 0, make.ints((1,), 4), make(1, 3)
 
 
-@kernel(inplace=True)
+def filling(op: Op, args: tuple[_Any, ...], kwargs: dict[str, _Any]) -> Call:
+    """``index_fill``: the value as the input's dtype holds it."""
+    input, dim, index, value = op.signature.fill(args, kwargs)
+    if not isinstance(input, TensorType):
+        return args, kwargs
+    dtype = input._layout.dtype
+    if isinstance(value, TensorType):
+        if value._layout.dtype is not dtype and not value._layout.ndim:
+            value = T.to_dtype(value, dtype)
+    elif isinstance(value, complex) and dtype.kind != "c":
+        raise NumberOverflow(
+            "index_fill: Converting complex Scalar to non-complex type is not supported"
+        )
+    else:
+        value = as_word(held("index_fill", dtype, value))
+    return (input, dim, index, value), {}
+
+
+@kernel(inplace=True, rewrite=filling)
 def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Operand):
     """``input`` with its slices at the indices along ``dim`` filled with a number or 0-dim tensor.
 
@@ -271,23 +267,17 @@ def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Operand):
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    size = input.shape[d] if input.ndim else 1
-
-    def run(x: Array, at: Array, number: _Any) -> Array:
-        at = check_range("index_fill", at.reshape(-1), size, d, negative=True)
-        if not isinstance(number, np.ndarray):
-            if isinstance(number, complex) and input.dtype.kind != "c":
-                raise NumberOverflow(
-                    "index_fill: Converting complex Scalar to non-complex type is not supported"
-                )
-            number = held("index_fill", input.dtype, number)
-
-        def write(out: Array) -> None:
-            out[at_dim(out, d, at)] = number
-
-        return onto_copy(x, write)
-
-    return Planned(Host(run), [kept(input)])
+    # every slice's elements have the same index and the same value
+    shape = [*input.shape] or [1]
+    shape[d] = index.numel
+    steps = [0] * len(shape)
+    steps[d] = index.strides[0] if index.ndim else 0
+    number = not isinstance(value, Layout)
+    source = type(value) if number else value.like(tuple(shape), (0,) * len(shape))
+    ins = [input, index.like(tuple(shape), tuple(steps)), source]
+    refuse = outside("index_fill", input, d)
+    what = Scatter("set", (d,), None, refuse, negative=True, source=2)
+    return Planned(what, [kept(input)], ins=ins)
 
 
 @index_fill.derivative

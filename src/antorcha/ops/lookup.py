@@ -6,7 +6,7 @@ from typing import Any as _Any
 
 from antorcha.core import dtypes
 from antorcha.core.device import backend
-from antorcha.core.lazy import Array, np
+from antorcha.core.lazy import np
 from antorcha.core.shapes import contiguous_strides
 from antorcha.core.structs import struct
 from antorcha.errors import ArgumentError, DtypeError, OutOfRange, ShapeError, ValueRangeError
@@ -16,7 +16,6 @@ from antorcha.lang.kernels import (
     Check,
     Distinct,
     Gather,
-    Host,
     Reduce,
     Scatter,
     Search,
@@ -483,51 +482,6 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------- sets of values
-@kernel(function=False, method=False)
-def member(elements: Tensor, tests: Tensor, invert: Bool):
-    """What ``isin`` runs."""
-
-    def run(x: Array, y: Array) -> Array:
-        return np.isin(x, y, invert=invert)
-
-    return Planned(Host(run), [(tuple(elements.shape), dtypes.bool_)])
-
-
-@member.batches
-def _(batch, run, elements, tests, invert):
-    if not batch.has(tests):
-        return run(batch.whole(elements), tests, invert)
-    found = T.any(T.eq(T.unsqueeze(elements, -1), T.reshape(tests, (-1,))), -1)
-    return T.logical_not(found) if invert else found
-
-
-@composite(method=False)
-def isin(elements: Any, test_elements: Any, *, assume_unique: Bool = False, invert: Bool = False):
-    """Whether each element is one of ``test_elements``.
-
-    >>> torch.isin(torch.tensor([[1, 2], [3, 4]]), torch.tensor([2, 3]))
-    tensor([[False,  True],
-            [ True, False]])
-    """
-    for each in (elements, test_elements):
-        if not isinstance(each, (TensorType, int, float, complex)):
-            raise ArgumentError(f"isin(): expected a Tensor or a number, not {each!r:.60}")
-    if not (isinstance(elements, TensorType) or isinstance(test_elements, TensorType)):
-        raise ArgumentError("isin(): expected a Tensor among elements and test_elements")
-    some = elements if isinstance(elements, TensorType) else test_elements
-    layout = some._layout
-    pair = [
-        each if isinstance(each, TensorType) else constant(np.asarray(each), layout.device)
-        for each in (elements, test_elements)
-    ]
-    return T.member(*pair, invert)
-
-
-@isin.samples
-def _(make):
-    yield make.ints((3, 4), 5), make.ints((2,), 5)
-
-
 @kernel(function=False, method=False, out=False)
 def unique_parts(input: Tensor, dim: Int, consecutive: Bool):
     """Values, inverse and counts; ``dim`` is -1 for the flattened tensor."""

@@ -81,15 +81,10 @@ def sum_dtype(dtype: dtypes.dtype, asked: dtypes.dtype | None) -> dtypes.dtype:
 def _sums(input: Layout, dim: int, dtype: dtypes.dtype, reverse: bool) -> Planned:
     d = normalize_dim(dim, input.ndim, op="cumsum")
     acc = wide_dtype(dtype)
-    what: Host | Scan
-    if "c" in (acc.kind, input.dtype.kind):
-        as_ = dtype.np
-        what = Host(lambda a: along(a.astype(as_), d, reverse, lambda x, k: np.cumsum(x, k)))
-    else:
-        what = scan(
-            d, [input.dtype], lambda x, i: E.cast(E.cast(x, dtype), acc), lambda a, b: a + b,
-            (0,), (acc,), reverse=reverse,
-        )  # fmt: skip
+    what = scan(
+        d, [input.dtype], lambda x, i: E.cast(E.cast(x, dtype), acc), lambda a, b: a + b,
+        (0,), (acc,), reverse=reverse,
+    )  # fmt: skip
     return Planned(what, [(input.shape, dtype)])
 
 
@@ -141,18 +136,13 @@ def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype = None):
     d = normalize_dim(dim, input.ndim, op="cumprod")
     dtype = sum_dtype(input.dtype, dtype)
     acc = wide_dtype(dtype)
-    if "c" in (acc.kind, input.dtype.kind):
-        as_ = dtype.np
-        what: Host | Scan = Host(
-            lambda a: along(a.astype(as_), d, False, lambda x, k: np.cumprod(x, k))
-        )
-    else:
-        # What comes after a zero may overflow by itself, and 0 * inf is not 0: in order, but for
-        # floats, of which no 8 overflow in double.
-        what = scan(
-            d, [input.dtype], lambda x, i: E.cast(E.cast(x, dtype), acc), lambda a, b: a * b,
-            (1,), (acc,), run=0 if dtype.kind != "f" else 8 if dtype.name == "float32" else 1,
-        )  # fmt: skip
+    # What comes after a zero may overflow by itself, and 0 * inf is not 0: in order, but for
+    # single floats, of which no 8 overflow in double.
+    run = 0 if dtype.kind in "bui" else 8 if acc.itemsize > dtype.itemsize > 2 else 1
+    what = scan(
+        d, [input.dtype], lambda x, i: E.cast(E.cast(x, dtype), acc), lambda a, b: a * b,
+        (1,), (acc,), run=run,
+    )  # fmt: skip
     return Planned(what, [(input.shape, dtype)])
 
 
@@ -205,36 +195,20 @@ def recurrence(input: Tensor, factor: Tensor, dim: Dim, reverse: Bool):
     """
     d = normalize_dim(dim, input.ndim)
     acc = wide_dtype(input.dtype)
-    if acc.kind == "c":
-        what: Host | Scan = Host(lambda x, a: _complex_recurrence(x, a, d, reverse))
-    else:
-        # the state: the latest factor, and y
-        def lift(x, a, i):
-            a = E.cast(a, acc)
-            return (a if reverse else E.where(i == 0, 0.0, a)), E.cast(x, acc)
 
-        def merge(a, y, later_a, x):
-            return later_a, x + (a if reverse else later_a) * y
+    # the state: the latest factor, and y
+    def lift(x, a, i):
+        a = E.cast(a, acc)
+        return (a if reverse else E.where(i == 0, 0.0, a)), E.cast(x, acc)
 
-        what = scan(
-            d, [input.dtype, factor.dtype], lift, merge, (0, 0), (acc, acc), lambda a, y: y,
-            reverse=reverse, run=1,
-        )  # fmt: skip
+    def merge(a, y, later_a, x):
+        return later_a, x + (a if reverse else later_a) * y
+
+    what = scan(
+        d, [input.dtype, factor.dtype], lift, merge, (0, 0), (acc, acc), lambda a, y: y,
+        reverse=reverse, run=1,
+    )  # fmt: skip
     return Planned(what, [(input.shape, input.dtype)])
-
-
-def _complex_recurrence(
-    x: np.ndarray[Any, Any], a: np.ndarray[Any, Any], d: int, reverse: bool
-) -> np.ndarray[Any, Any]:
-    x, a = (np.moveaxis(v.astype(np.complex128), d, 0) for v in (x, a))
-    y = np.array(x)
-    if reverse:
-        for k in range(len(y) - 2, -1, -1):
-            y[k] += a[k + 1] * y[k + 1]
-    else:
-        for k in range(1, len(y)):
-            y[k] += a[k] * y[k - 1]
-    return np.moveaxis(y, 0, d)
 
 
 @recurrence.derivative

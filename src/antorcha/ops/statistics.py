@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import Any as _Any
 
 from antorcha.core import dtypes
-from antorcha.core.lazy import np
 from antorcha.core.shapes import normalize_dim
 from antorcha.core.structs import replace
 from antorcha.errors import ArgumentError, DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Host
 from antorcha.ops.extrema import NONE
-from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.params import to_real
 from antorcha.ops.kinds.pointwise import pointwise
 from antorcha.ops.kinds.record import Op, T, composite
@@ -401,7 +398,19 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------------- histograms
-@kernel()
+@pointwise("own", function=False, method=False, out=False)
+def part_of_range(input: Tensor, low: Number, high: Number, parts: Number):
+    """Which of so many equal parts of ``low``..``high`` a number is in; ``parts``: in none."""
+    x, none = E.cast(input, dtypes.float64), E.cast(parts, dtypes.int64)
+    inside = (x >= low) & (x <= high)
+    place = E.where(inside, (x - low) / (high - low) * parts, 0.0)
+    return E.where(inside, E.minimum(E.cast(place, dtypes.int64), none - 1), none)
+
+
+part_of_range.gives_constants()
+
+
+@composite()
 def histc(input: Tensor, bins: Int = 100, min: StaticNumber = 0, max: StaticNumber = 0):
     """How many elements fall into each of ``bins`` equal parts of ``min``..``max`` (by default the
     extremes of the data); what lies outside is not counted.
@@ -409,31 +418,29 @@ def histc(input: Tensor, bins: Int = 100, min: StaticNumber = 0, max: StaticNumb
     >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
     """
-    if input.dtype.kind != "f":
+    layout = input._layout
+    if layout.dtype.kind != "f":
         raise MissingFeature(
             'histc: "histogram_cpu" not implemented for {0.dtype}', reason="needs float",
-            op="histc", operands=(input,),
+            op="histc", operands=(layout,),
         )  # fmt: skip
     if bins <= 0:
         raise ShapeError("histc: bins must be > 0")
     min, max = to_real("histc", "min", min), to_real("histc", "max", max)
     if max < min:
         raise ShapeError(f"histc: max must be larger than min, got {min} and {max}")
-
-    def run(a):
-        a = a.astype(np.float64).reshape(-1)
-        low, high = float(min), float(max)
-        if low == high and a.size:
-            low, high = float(a.min()), float(a.max())
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise ShapeError(f"histc: range of [{low}, {high}] is not finite")
-        if low == high:
-            low, high = low - 1, high + 1
-        a = a[(a >= low) & (a <= high)]
-        place = np.minimum(((a - low) / (high - low) * bins).astype(np.int64), bins - 1)
-        return np.bincount(place, minlength=bins)
-
-    return Planned(Host(run), [((bins,), input.dtype)])
+    if layout.device.type == "meta":
+        return T.full_layout((bins,), 0, layout.dtype, layout.device)
+    x = T.reshape(input.detach(), (-1,))
+    low, high = float(min), float(max)
+    if low == high and layout.numel:
+        low, high = float(T.amin(x).item()), float(T.amax(x).item())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ShapeError(f"histc: range of [{low}, {high}] is not finite")
+    if low == high:
+        low, high = low - 1, high + 1
+    counts = T.counts_of(T.part_of_range(x, low, high, bins), None, bins + 1)
+    return T.to_dtype(T.narrow(counts, 0, 0, bins), layout.dtype)
 
 
 @histc.samples

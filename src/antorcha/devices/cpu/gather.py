@@ -537,7 +537,8 @@ def element_kernel(
         steps = values.strides
     dim = what.dims[0]
     across = [0 if d == dim else s for d, s in enumerate(big.strides)]
-    template = partial(GatherWalk, mode, big, index, 1, number=kind, **buffers)
+    template = partial(GatherWalk, mode, big, index, 1, negative=what.negative, number=kind,
+                       **buffers)  # fmt: skip
     places = [(big.shape[dim], big.strides[dim])]
     columns = [across, steps, index.strides]
     return walk(template, what, index.shape, columns, (dim, dim + 1), places, index.numel)

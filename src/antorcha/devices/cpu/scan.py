@@ -20,7 +20,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core.loops import collapse
-from antorcha.devices.cpu.reduce import fresh_state, halves, keep, merged, part_of, slots_of
+from antorcha.core.structs import replace
+from antorcha.devices.complexes import fold_in_parts, part_of, type_or_pair
+from antorcha.devices.cpu.reduce import fresh_state, halves, keep, merged, slots_of
+from antorcha.devices.cpu.reduce import part_of as partial_state
 from antorcha.devices.cpu.template import (
     PARTS,
     THREAD,
@@ -30,19 +33,19 @@ from antorcha.devices.cpu.template import (
     kind_of,
     lanes_of,
     launch,
-    load,
+    load_input,
     load_inputs,
     odometer,
     of_inputs,
     outputs_at,
     repeated,
     run_job,
-    store,
+    store_output,
     words_at,
     words_of,
     work_of,
 )
-from antorcha.devices.emit import TYPES, Unsupported, body_of, evaluate, type_of
+from antorcha.devices.emit import TYPES, Unsupported, body_of, evaluate
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.kernels import Launch, Scan
@@ -161,22 +164,20 @@ def last_of(P, count):
 
 
 @inline
-def fetch(P, p, kind, fixed, step, at, count):
-    """The next ``width`` elements of an operand; ``count`` is None, or how many there are."""
-    if kind == "r":
+def fetch(P, k, p, fixed, step, at, count):
+    """The next ``width`` elements of input k; ``count`` is None, or how many there are."""
+    if P.in_kinds[k] == "r":
         mask = None if count is None else last_of(P, count)
         return backwards(P, vload(p + (1 - P.width - at), P.width, mask))
     mask = None if count is None else first(P.width, count)
-    return load(p, kind, fixed, at, step, P.width, mask)
+    return load_input(P, k, p, fixed, step, at, mask)
 
 
 @inline
 def states(P, ins, fixed, steps, shape, at, count):
     """The states of the next ``width`` elements."""
     values = [
-        fetch(P, ins[k], P.in_kinds[k], fixed[k], steps[P.nout + k], at, count)
-        if P.used[k]
-        else None
+        fetch(P, k, ins[k], fixed[k], steps[P.nout + k], at, count) if P.used[k] else None
         for k in static(range(P.nin))
     ]
     if P.needs_position:
@@ -188,13 +189,13 @@ def states(P, ins, fixed, steps, shape, at, count):
 def write(P, outs, steps, state, at, count):
     results = evaluate(P.finish, state, P.width)
     for k in static(range(P.nout)):
-        result = vec[P.out_types[k], P.width](results[k])
         if P.out_kinds[k] == "r":
+            result = vec[P.out_types[k], P.width](results[k])
             mask = None if count is None else last_of(P, count)
             vstore(outs[k] + (1 - P.width - at), backwards(P, result), mask)
         else:
             mask = None if count is None else first(P.width, count)
-            store(outs[k], P.out_kinds[k], at, steps[k], result, P.width, mask)
+            store_output(P, k, outs[k], at, steps[k], results[k], mask, False)
 
 
 @inline
@@ -294,7 +295,7 @@ def rows_job(u0: i64, u1: i64, args: raw, *, P) -> void:
         lo = (u - line * shape.parts) * shape.piece
         carry = fresh_state(P)
         if shape.parts > 1:
-            keep(P, carry, part_of(P, slots_of(P, work.partial), u))
+            keep(P, carry, partial_state(P, slots_of(P, work.partial), u))
         hi = min(lo + shape.piece, shape.n)
         scan_line(P, outs, ins, repeated(P, ins), steps, shape, carry, lo, hi)
 
@@ -315,7 +316,7 @@ def scan_rows(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
     for line in range(shape.outer):
         carry = fresh_state(P)
         for u in range(line * shape.parts, (line + 1) * shape.parts):
-            one = part_of(P, slots, u)
+            one = partial_state(P, slots, u)
             for k in static(range(P.nstate)):
                 slots[k][u] = carry[k][0]
             keep(P, carry, merged(P, carry, one))
@@ -339,8 +340,7 @@ def advanced(P, outs, ins, fixed, across, shape, q, state, at, mask):
         so_far[P.live[k]] = result[k]
     results = evaluate(P.finish, so_far, P.width)
     for k in static(range(P.nout)):
-        value = vec[P.out_types[k], P.width](results[k])
-        store(outs[k], P.out_kinds[k], at, across[k], value, P.width, mask)
+        store_output(P, k, outs[k], at, across[k], results[k], mask, False)
     return result
 
 
@@ -454,16 +454,20 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     sizes, columns = collapse([shape[d] for d in kept], [[s[d] for d in kept] for s in strides])
     across_steps = [c[-1] if sizes else 1 for c in columns] or [1] * len(ops)
     across = sizes[-1] if sizes else 1
-    types = [type_of(o) for o in outs], [type_of(i) for i in ins]
+    types = [type_or_pair(o) for o in outs], [type_or_pair(i) for i in ins]
+    fold = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)
+    parted = replace(what, **dict(zip(("start", "lift", "merge", "finish"), fold, strict=True)))
     form = "rows"
     if layout.numel and abs(across_steps[0]) < abs(steps[0]) and across >= 4:
         form = "strips"
     along = across_steps if form == "strips" else steps
-    program = ScanTemplate(what, *types, "".join([_kind(s, form) for s in along]), form)
+    pairs = [part_of(t) is not None for t in (*types[0], *types[1])]
+    kinds = "".join([_kind(s, form, p) for s, p in zip(along, pairs, strict=True)])
+    program = ScanTemplate(parted, *types, kinds, form)
     if form == "rows" and 0 < what.run < program.width:
         form = "single"
-        kinds = "".join([_kind(s, form) for s in across_steps])
-        program = ScanTemplate(what, *types, kinds, form)
+        kinds = "".join([_kind(s, form, p) for s, p in zip(across_steps, pairs, strict=True)])
+        program = ScanTemplate(parted, *types, kinds, form)
     if form != "rows":
         sizes, columns = sizes[:-1], [c[:-1] for c in columns]
     outer = math.prod(sizes)
@@ -483,8 +487,8 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     return launch(spec, words, outs, ins, layout.numel, what)
 
 
-def _kind(step: int, form: str) -> str:
-    return "r" if step == -1 and form == "rows" else kind_of(step)
+def _kind(step: int, form: str, pair: bool) -> str:
+    return "r" if step == -1 and form == "rows" and not pair else kind_of(step)
 
 
 def pieces(lines: int, n: int) -> tuple[int, int]:

@@ -12,13 +12,21 @@ from antorcha.devices.emit import NUMBERS, Unsupported
 from antorcha.lang.kernels import Bins, Launch, Search
 from antorcha.lang.native import (
     address,
+    clz,
     i64,
+    inline,
     memset,
     native,
     ptr,
     raw,
+    select,
+    static,
     struct,
+    vec,
+    vgather,
+    vload,
     void,
+    vstore,
 )
 from antorcha.runtime.counted import Count
 from antorcha.runtime.memory.layout import Layout
@@ -35,6 +43,27 @@ class Lines:
     grain: i64
 
 
+WIDTH, VECTORS = 8, 4  # values that are looked for at once: a bisection waits for every load
+
+
+@inline
+def places_of_some(T, I, RIGHT, edges, n, values, out):
+    """The places of WIDTH * VECTORS values in one line."""
+    some = [vload(values + g * WIDTH, WIDTH) for g in static(range(VECTORS))]
+    low = [vec[i64, WIDTH](0) for g in static(range(VECTORS))]
+    high = [vec[i64, WIDTH](n) for g in static(range(VECTORS))]
+    for _halving in range(64 - clz(n)):
+        for g in static(range(VECTORS)):
+            open_ = low[g] < high[g]
+            mid = (low[g] + high[g]) >> 1
+            edge = vgather(edges, mid, open_)
+            behind = (edge > some[g]) if RIGHT else (edge >= some[g])
+            high[g] = select(open_ & behind, mid, high[g])
+            low[g] = select(open_, select(behind, low[g], mid + 1), low[g])
+    for g in static(range(VECTORS)):
+        vstore(out + g * WIDTH, vec[I, WIDTH](low[g]))
+
+
 @native
 def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
     """bufs: the places, the sorted lines, the values, the lines' order if there is one."""
@@ -45,10 +74,17 @@ def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
     values = ptr[T](work.bufs[2])
     line = v0 // t.values
     left = (line + 1) * t.values - v0
-    for v in range(v0, v1):
+    v = v0 + 0
+    while v < v1:
         if left == 0:
             line += 1
             left = t.values + 0
+        some = static(WIDTH * VECTORS if not SORTER and T.size >= 4 else 0)
+        if some and min(left, v1 - v) >= some:
+            places_of_some(T, I, RIGHT, edges + line * t.step, t.edges, values + v, out + v)
+            v += some
+            left -= some
+            continue
         left -= 1
         value = values[v]
         lo = i64(0)
@@ -69,6 +105,7 @@ def search_job(v0: i64, v1: i64, args: raw, *, T, I, RIGHT, SORTER) -> void:
             else:
                 lo = mid + 1
         out[v] = I(lo)
+        v += 1
 
 
 @native

@@ -17,12 +17,12 @@ from typing import Any
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.complexes import fold_in_parts
-from antorcha.devices.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate
+from antorcha.devices.emit import MOST_KEPT, Unsupported, evaluate
+from antorcha.devices.gpu.folds import FoldTemplate, fresh_state, keep, merged, state_places
 from antorcha.devices.gpu.frame import (
     THREADS,
     GridPlan,
     GridStep,
-    GridTemplate,
     blocks_for,
     dim_words,
     index_type,
@@ -38,7 +38,6 @@ from antorcha.lang.native.grid import (
     WARP,
     barrier,
     block,
-    device_pointer,
     shared,
     swap_lanes,
     thread,
@@ -49,7 +48,7 @@ ALONE = 512  # elements that one thread folds, one after the other
 ENOUGH = 512  # blocks that keep a GPU busy
 
 
-class ReduceGrid(GridTemplate):
+class ReduceGrid(FoldTemplate):
     """What a fold is compiled for. ``team``: threads of a result; ``stage``: "whole" from elements
     to results, "parts" to states, "join" from these to results. ``beside``: the results of one
     part lie side by side, and not the parts of one result, so that threads which fold one result
@@ -59,44 +58,14 @@ class ReduceGrid(GridTemplate):
         self, exprs: Any, outs: Sequence[Layout], ins: Sequence[Layout], index: Any, team: int,
         stage: str, beside: bool, kept_dims: int, fold_dims: int,
     ) -> None:  # fmt: skip
-        super().__init__(outs, ins, index)
-        self.start, lift, merge, finish = exprs
-        self.lift, self.merge, self.finish = body_of(lift), body_of(merge), body_of(finish)
-        self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
-        self.nstate = len(self.state_types)
-        used = E.inputs_used(*self.lift.exprs)
-        self.used = [k in used for k in range(self.nin)]
+        super().__init__(exprs, outs, ins, index, stage != "whole")
         self.team, self.stage, self.beside = team, stage, beside
         self.threads = THREADS
         self.kept_dims, self.fold_dims = kept_dims, fold_dims
 
-    @property
-    def own_words(self) -> int:
-        """Where the step's own words begin: after the operands' and the states' addresses."""
-        return self.head + (0 if self.stage == "whole" else self.nstate)
-
     def __native_key__(self) -> str:
-        start = ",".join([float(s).hex() for s in self.start])
         shape = f"{self.team}{self.stage}{self.beside}{self.kept_dims},{self.fold_dims}"
-        bodies = f"{self.lift.key}|{self.merge.key}|{self.finish.key}"
-        return f"{bodies}|{start}|{self.operands_key()}|{shape}"
-
-
-@inline
-def fresh_state(P):
-    """The state of no elements."""
-    return [P.state_types[k](P.start[k]) for k in static(range(P.nstate))]
-
-
-@inline
-def merged(P, a, b):
-    return evaluate(P.merge, a + b, 0)
-
-
-@inline
-def state_places(P, words):
-    """Where the parts' states lie, an array for each of a state's values."""
-    return [device_pointer(P.state_types[k], words[P.head + k]) for k in static(range(P.nstate))]
+        return f"{self.fold_key()}|{shape}"
 
 
 @inline
@@ -112,9 +81,7 @@ def fold_elements(P, words, places, at, fold_words, lo, hi, step):
             for k in static(range(P.nin))
         ]  # fmt: skip
         one = evaluate(P.lift, [*values, i64(i)], 0)
-        both = merged(P, state, one)
-        for k in static(range(P.nstate)):
-            state[k] = both[k]
+        keep(P, state, merged(P, state, one))
         i += step
     return state
 
@@ -126,9 +93,7 @@ def fold_states(P, stored, row, rows, lane, parts):
     i = lane
     while i < parts:
         at = i * rows + row if P.beside else row * parts + i
-        both = merged(P, state, [stored[k][at] for k in static(range(P.nstate))])
-        for k in static(range(P.nstate)):
-            state[k] = both[k]
+        keep(P, state, merged(P, state, [stored[k][at] for k in static(range(P.nstate))]))
         i += P.team
     return state
 
@@ -139,9 +104,7 @@ def fold_team(P, state):
     if P.team > 1:
         for mask in static((16, 8, 4, 2, 1)):
             other = [swap_lanes(state[k], mask) for k in static(range(P.nstate))]
-            both = merged(P, state, other)
-            for k in static(range(P.nstate)):
-                state[k] = both[k]
+            keep(P, state, merged(P, state, other))
     if P.team > WARP:
         warps = static(P.team // WARP)
         room = [shared(P.state_types[k], warps) for k in static(range(P.nstate))]
@@ -152,9 +115,7 @@ def fold_team(P, state):
         barrier()
         if t == 0:
             for w in static(range(1, warps)):
-                both = merged(P, state, [room[k][w] for k in static(range(P.nstate))])
-                for k in static(range(P.nstate)):
-                    state[k] = both[k]
+                keep(P, state, merged(P, state, [room[k][w] for k in static(range(P.nstate))]))
     return state
 
 

@@ -24,12 +24,19 @@ from antorcha.core.memo import kept
 from antorcha.core.structs import replace, struct
 from antorcha.devices.complexes import fold_in_parts
 from antorcha.devices.emit import MOST_KEPT, TYPES, Unsupported, body_of, evaluate
+from antorcha.devices.gpu.folds import (
+    FoldTemplate,
+    chosen,
+    fresh_state,
+    keep,
+    merged,
+    state_places,
+)
 from antorcha.devices.gpu.frame import (
     MOST_DIMS,
     THREADS,
     GridPlan,
     GridStep,
-    GridTemplate,
     blocks_for,
     dim_words,
     index_type,
@@ -38,15 +45,13 @@ from antorcha.devices.gpu.frame import (
     operand_place,
     store_element,
 )
-from antorcha.lang import expr as E
 from antorcha.lang.kernels import Scan
-from antorcha.lang.native import i64, inline, native, ptr, select, static, void
+from antorcha.lang.native import i64, inline, native, ptr, static, void
 from antorcha.lang.native.grid import (
     PARAMETER_WORDS,
     WARP,
     barrier,
     block,
-    device_pointer,
     shared,
     swap_lanes,
     thread,
@@ -75,62 +80,24 @@ class ScanForm:
     run: int = 1
 
 
-class ScanGrid(GridTemplate):
+class ScanGrid(FoldTemplate):
     """What a scan is compiled for."""
 
     def __init__(
         self, fold: Any, outs: Sequence[Layout], ins: Sequence[Layout], index: Ty, form: ScanForm,
         reverse: bool,
     ) -> None:  # fmt: skip
-        super().__init__(outs, ins, index)
-        self.start, lift, merge, finish = fold
-        self.lift, self.merge, self.finish = body_of(lift), body_of(merge), body_of(finish)
-        self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
-        self.nstate = len(self.state_types)
-        used = E.inputs_used(*self.lift.exprs)
-        self.used = [k in used for k in range(self.nin)]
+        super().__init__(fold, outs, ins, index, form.stage != "whole")
         self.form, self.reverse, self.threads = form, reverse, THREADS
-        self.own_words = self.head + (0 if form.stage == "whole" else self.nstate)
         if form.lines:
             self.threads = WARP
             self.tile = TILE // form.lines
             self.row = self.tile + 1  # (a word more, so that lanes read different banks)
 
     def __native_key__(self) -> str:
-        start = ",".join([float(s).hex() for s in self.start])
         f = self.form
         shape = f"{f.team}{f.stage}{f.dims},{f.lines},{f.run},{self.reverse}"
-        bodies = f"{self.lift.key}|{self.merge.key}|{self.finish.key}"
-        return f"{bodies}|{start}|{self.operands_key()}|{shape}"
-
-
-# ------------------------------------------------------------------------------------ states
-@inline
-def fresh_state(P):
-    """The state of nothing."""
-    return [P.state_types[k](P.start[k]) for k in static(range(P.nstate))]
-
-
-@inline
-def merged(P, a, b):
-    return evaluate(P.merge, a + b, 0)
-
-
-@inline
-def chosen(P, condition, a, b):
-    return [select(condition, a[k], b[k]) for k in static(range(P.nstate))]
-
-
-@inline
-def keep(P, state, new):
-    for k in static(range(P.nstate)):
-        state[k] = new[k]
-
-
-@inline
-def state_places(P, words):
-    """Where the parts' states lie, an array for each of a state's values."""
-    return [device_pointer(P.state_types[k], words[P.head + k]) for k in static(range(P.nstate))]
+        return f"{self.fold_key()}|{shape}"
 
 
 @inline

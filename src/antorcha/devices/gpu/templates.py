@@ -51,6 +51,7 @@ PLANNERS: dict[type, Planner] = {
     kernels.Resample: _deferred("resample", "plan_resample"),
     kernels.Unfold: _deferred("unfold", "plan_unfold"),
     kernels.Draw: _deferred("draw", "plan_draw"),
+    kernels.Fourier: _deferred("fourier", "plan_fourier"),
 }
 
 

@@ -1,8 +1,10 @@
-"""Remainders, exponents, and the functions made of one square root or division."""
+"""Remainders, exponents, neighbours, and the functions made of one square root or division."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from antorcha.devices.math.base import (
     DOUBLE,
@@ -15,7 +17,20 @@ from antorcha.devices.math.base import (
     kind,
     pick,
 )
-from antorcha.lang.native import bitcast, copysign, fma, inline, roundeven, select, sqrt, static
+from antorcha.lang.native import (
+    bitcast,
+    copysign,
+    fma,
+    i16,
+    i32,
+    i64,
+    inline,
+    intrinsic,
+    roundeven,
+    select,
+    sqrt,
+    static,
+)
 
 
 class Hypot(NamedTuple):
@@ -31,6 +46,31 @@ round_ = roundeven
 
 HYPOT_32 = Hypot(2.0**-32, 2.0**90, 2.0**62, 2.0**-70)
 HYPOT_64 = Hypot(2.0**-256, 2.0**740, 2.0**510, 2.0**-520)
+
+
+_BITS = {2: i16, 4: i32, 8: i64}
+
+
+def _np_bits(x: Any) -> Any:
+    return {2: np.int16, 4: np.int32, 8: np.int64}[np.asarray(x).itemsize]
+
+
+@intrinsic(_np_bits)
+def bits_type(g: Any, node: Any, x: Any) -> Any:
+    """The signed integer type of x's shape and width, half types included."""
+    return x.ty.with_scalar(_BITS[x.ty.scalar.size])
+
+
+@inline
+def nextafter(x, y):
+    """The next number of x's type, which may be a half, from x to y. Exact."""
+    whole = bits_type(x)
+    bits, zero = bitcast(whole, x), select(y < 0.0, kind(x)(-0.0), kind(x)(0.0))
+    away = (y > x) ^ (x < 0.0)  # from zero: magnitudes are in the order of their bits
+    least = bitcast(whole, zero) + 1
+    moved = select(x == 0.0, least, select(away, bits + 1, bits - 1))
+    found = select(x == y, y, bitcast(kind(x), moved))
+    return select((x != x) | (y != y), x + y, found)
 
 
 @inline

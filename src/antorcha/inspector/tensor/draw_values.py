@@ -1,17 +1,27 @@
-"""Values as drawings: heat maps with the exact number on each cell, and the histogram."""
+"""Values as drawings: heat maps with the exact number on each cell, and the histogram.
+
+A map of many cells is a picture: browsers take long for so many rectangles. Its colours follow the
+theme all the same: for each colour a PNG says how much of it there is where, and is the mask of a
+rectangle in that colour.
+"""
 
 from __future__ import annotations
 
+import base64
 import math
+import zlib
 
+from antorcha.core.lazy import Array, np
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.numbers import compact, rounded
 from antorcha.inspector.tensor import svg
 from antorcha.inspector.tensor.grids import LINE, Grid, HeatMap
+from antorcha.inspector.tensor.images import png
 from antorcha.inspector.tensor.values import Histogram
 from antorcha.inspector.tensor.words import WordTable
 
 WIDTH = 320.0
+PAINTED = 200  # cells of a map that are rectangles; of more it is a picture
 _LETTER = 6.1
 _NUMBERED = 8  # up to so many columns, cells are wide and show their numbers
 _STRONGEST = 0.55  # opacity below a number, which must stay readable
@@ -19,6 +29,7 @@ _STRONGEST = 0.55  # opacity below a number, which must stay readable
 STYLE = (
     ".ant-inspect .heat{shape-rendering:crispEdges}"
     ".ant-inspect .ruled .heat{stroke:var(--ant-line);stroke-width:.5}"
+    ".ant-inspect .dots{image-rendering:pixelated}"
     ".ant-inspect .frame{fill:none;stroke:var(--ant-line)}"
     ".ant-inspect .p{fill:var(--ant-positive)}.ant-inspect .n{fill:var(--ant-negative)}"
     ".ant-inspect .x{fill:var(--ant-nan)}"
@@ -43,17 +54,21 @@ class _ColourScale:
 
     def paint(self, value: float) -> dict[str, object]:
         """The attributes of a cell of that value."""
+        colour, opacity = self.mix(value)
+        return {"class_": f"heat {colour}", "fill_opacity": opacity}
+
+    def mix(self, value: float) -> tuple[str, float]:
+        """The colour for that value (p, n or x), and how strong it is."""
         if not math.isfinite(value):
             share = 1.0 if math.isnan(value) else 0.6
-            return {"class_": "heat x", "fill_opacity": share * self.strongest}
+            return "x", share * self.strongest
         if value == 0 or self.most == 0:
-            return {"class_": "heat p", "fill_opacity": 0.0}
+            return "p", 0.0
         span = self.most / 2 - self.least / 2  # (halves: a difference may overflow)
         share = (abs(value) / 2 - self.least / 2) / span if span else 1.0
         faint = 0.08 if self.least else 0.0
         share = faint + (1 - faint) * min(max(share, 0.0), 1.0)
-        return {"class_": f"heat {'p' if value > 0 else 'n'}",
-                "fill_opacity": round(share * self.strongest, 3)}  # fmt: skip
+        return "p" if value > 0 else "n", round(share * self.strongest, 3)
 
 
 def draw_heat(heat: HeatMap, words: WordTable) -> str:
@@ -66,7 +81,11 @@ def draw_heat(heat: HeatMap, words: WordTable) -> str:
 def _draw_grid(grid: Grid, heat: HeatMap, words: WordTable) -> str:
     board = _MatrixBoard(grid)
     scale = _ColourScale(heat.extent, _STRONGEST if board.numbered else 1.0)
-    pieces = [_line(grid, k, board, scale) for k in range(board.rows)]
+    if board.rows * board.columns > PAINTED:
+        pieces = _masks(grid, board, scale)
+        pieces += [_numbers(grid, k, board) for k in range(board.rows)]
+    else:
+        pieces = [_line(grid, k, board, scale) for k in range(board.rows)]
     pieces += _column_labels(grid, board) if grid.rows else []
     pieces.append(svg.tag("rect", x=board.left, y=board.top, width=board.columns * board.width,
                           height=board.rows * board.height, class_="frame"))  # fmt: skip
@@ -98,22 +117,52 @@ class _MatrixBoard:
 
 
 def _line(grid: Grid, k: int, board: _MatrixBoard, scale: _ColourScale) -> str:
-    """One row: its index and its cells."""
+    """One row: its cells, its index and its numbers."""
     y, width, height = board.top + k * board.height, board.width, board.height
     pieces = []
-    if _has_label(k, board.rows, board.numbered):
-        pieces.append(svg.text(_row_label(grid, k), board.left - 3, y + height / 2 + 3,
-                               class_="tick", text_anchor="end"))  # fmt: skip
     for j, (said, level) in enumerate(zip(grid.texts[k], grid.levels[k], strict=True)):
         x, index = board.left + j * width, _index(grid, k, j)
         title = f"{index}: {said}" if index else said
         pieces.append(svg.titled("rect", title, x=x, y=y, width=width, height=height,
                                  **scale.paint(level)))  # fmt: skip
-        if board.numbered:
-            number = compact(said, int((width - 2) / _LETTER))
-            pieces.append(svg.text(number, x + width / 2, y + height / 2 + 3.5,
-                                   class_="number mono"))  # fmt: skip
+    return "".join([*pieces, _numbers(grid, k, board)])
+
+
+def _numbers(grid: Grid, k: int, board: _MatrixBoard) -> str:
+    """What is written of one row: its index, and its numbers where cells are wide."""
+    y, width, height = board.top + k * board.height, board.width, board.height
+    pieces = []
+    if _has_label(k, board.rows, board.numbered):
+        pieces.append(svg.text(_row_label(grid, k), board.left - 3, y + height / 2 + 3,
+                               class_="tick", text_anchor="end"))  # fmt: skip
+    for j, said in enumerate(grid.texts[k] if board.numbered else ()):
+        number = compact(said, int((width - 2) / _LETTER))
+        x = board.left + (j + 0.5) * width
+        pieces.append(svg.text(number, x, y + height / 2 + 3.5, class_="number mono"))
     return "".join(pieces)
+
+
+def _masks(grid: Grid, board: _MatrixBoard, scale: _ColourScale) -> list[str]:
+    """All cells, as a rectangle of each colour below a mask of how strong it is in which cell."""
+    planes = {colour: np.zeros((board.rows, board.columns, 1), np.uint8) for colour in "pnx"}
+    for k, line in enumerate(grid.levels):
+        for j, level in enumerate(line):
+            colour, opacity = scale.mix(level)
+            planes[colour][k, j] = round(255 * opacity)
+    place = {"x": board.left, "y": board.top, "width": board.columns * board.width,
+             "height": board.rows * board.height}  # fmt: skip
+    return [dots(plane, place, class_=colour) for colour, plane in planes.items() if plane.any()]
+
+
+def dots(plane: Array, place: dict[str, float], **look: str) -> str:
+    """A rectangle of that `look`, as strong in each cell as `plane` says (bytes), as SVG."""
+    data = png(plane.reshape(*plane.shape[:2], 1))
+    kind = "".join(look.values())[-9:].strip(")")
+    name = f"ant-{kind}{len(data)}-{zlib.crc32(data):x}-{place['width']:.0f}"
+    source = f"data:image/png;base64,{base64.b64encode(data).decode('ascii')}"
+    image = svg.tag("image", href=source, class_="dots", preserveAspectRatio="none", **place)
+    mask = svg.tag("mask", image, id=name, maskUnits="userSpaceOnUse", **place)
+    return mask + svg.tag("rect", mask=f"url(#{name})", **look, **place)
 
 
 def _column_labels(grid: Grid, board: _MatrixBoard) -> list[str]:

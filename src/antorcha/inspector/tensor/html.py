@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from antorcha.inspector import theme
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.numbers import rounded
+from antorcha.inspector.reading import Elements
 from antorcha.inspector.tensor import draw_memory, draw_values
 from antorcha.inspector.tensor import rows as said
 from antorcha.inspector.tensor.facts import TensorFacts
-from antorcha.inspector.tensor.grids import shortened
+from antorcha.inspector.tensor.grids import HeatMap, shortened
 from antorcha.inspector.tensor.images import LARGEST, Image
 from antorcha.inspector.tensor.svg import tag
+from antorcha.inspector.tensor.values import describe
 from antorcha.inspector.tensor.words import WordTable
 
 _STYLE = (
@@ -71,6 +73,23 @@ def frame(head: str, inside: Iterable[str], lang: str, *styles: str) -> str:
     # (joined once: heat maps are long, and an inspection is to take little memory)
     opening = f'<div class="ant ant-inspect" lang="{lang}">'
     return "".join([opening, theme.style(_STYLE, *styles), head, *inside, "</div>"])
+
+
+def panels(
+    parts: Sequence[tuple[str, Elements, HeatMap]],
+    last: str,
+    words: WordTable,
+    more: tuple[str, str] = ("", ""),
+) -> str:
+    """Heat maps under their headings and, under the heading `last`, the histogram of the first;
+    before them `more`, a heading and a picture."""
+    inside = ['<div class="ant-panels">']
+    inside += [panel(*more)] if more[1] else []
+    inside += [panel(heading, draw_values.draw_heat(heat, words)) for heading, _, heat in parts]
+    histogram = describe(parts[0][1]).histogram if parts else None
+    if histogram is not None:
+        inside.append(panel(last, draw_values.draw_histogram(histogram, words)))
+    return frame("", [*inside, "</div>"], words.lang, draw_values.STYLE)
 
 
 def headline(head: str, rest: str, *more: str) -> str:

@@ -57,7 +57,7 @@ def as_image(
             real = real / (high - low) - low / (high - low)
         pixels = np.rint(real.clip(0, 1) * 255).astype(np.uint8)
     rows, columns = pixels.shape[:2]
-    return Image(_png(pixels), rows, columns, step, None if batch is None else 0, stretched)
+    return Image(png(pixels), rows, columns, step, None if batch is None else 0, stretched)
 
 
 def _dims(shape: tuple[int, ...], axes: tuple[str, ...] | None) -> tuple[int, int, int] | None:
@@ -87,7 +87,7 @@ def _plausible(dtype: str, statistics: Statistics, is_told: bool) -> bool:
     return statistics.min >= 0 and statistics.max <= 1
 
 
-def _png(pixels: Array) -> bytes:
+def png(pixels: Array) -> bytes:
     """Bytes of shape (height, width, 1 or 3) as a PNG file."""
     height, width, channels = pixels.shape
     colour = 2 if channels == 3 else 0

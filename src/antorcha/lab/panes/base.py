@@ -29,14 +29,17 @@ class View:
 
 
 class Pane:
-    """A part of the page. `watches` names the counters of the session that it shows."""
+    """A part of the page. `watches` names the counters of the session that it shows; one that
+    `rests` is brought up to date only while it can be seen."""
 
     watches: tuple[str, ...] = ()
+    rests = False
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.session = view.session
         self.words = view.words
+        self.is_seen = True
         self._seen: tuple[int, ...] | None = None
 
     def build(self) -> None:
@@ -45,6 +48,8 @@ class Pane:
 
     def refresh(self) -> None:
         """Show what has changed since the last call."""
+        if self.rests and not self.is_seen:
+            return
         seen = tuple([self.session.versions[name] for name in self.watches])
         if seen != self._seen:
             self._seen = seen

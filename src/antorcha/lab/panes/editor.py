@@ -7,16 +7,16 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from nicegui import context, ui
+from nicegui import background_tasks, context, ui
 
-from antorcha.lab import complete, draft, phrases
+from antorcha.lab import complete, draft, grip, phrases
 from antorcha.lab.panes.base import ANSWER, Pane, press
 
 
 class Editor(Pane):
     """Editor and toolbar."""
 
-    watches = ("text", "state", "result", "saved")
+    watches = ("text", "state", "result", "saved", "hints", "moving")
 
     def build(self) -> None:
         words = self.words
@@ -31,17 +31,31 @@ class Editor(Pane):
             self._run = self._button("run", "play_arrow", self._start).classes("lab-run")
             self._stop = self._button("stop", "stop", self.session.stop)
             self._resets()
+            self._hints = ui.button(icon="straighten", color=None, on_click=self._turn_hints)
+            self._hints.props(
+                f'flat dense round size=sm aria-label="{words("hints")}" title="{words("hints")}"'
+            ).classes("lab-hints-key")
             self.view.maximiser("edit")
         self._problem = ui.element("div").classes("lab-problem").props('role="alert"')
-        self.editor = ui.codemirror(
-            self.session.file.text,
-            language="Python",
-            theme=theme_of(self.view.dark),
-            on_change=self._typed,
-            keymap={"Mod-Enter": press(self._start), "Mod-s": self.session.save},
-        ).classes("lab-editor")
+        with ui.element("div").classes("lab-hinted") as self._around:
+            self.editor = ui.codemirror(
+                self.session.file.text,
+                language="Python",
+                theme=theme_of(self.view.dark),
+                on_change=self._typed,
+                keymap={
+                    "Mod-Enter": press(self._start),
+                    "Mod-s": self.session.save,
+                    "F2": self._turn_hints,
+                },
+            ).classes("lab-editor")
+        self._moved = ui.label().classes("lab-moved").props('aria-live="polite"')
+        ui.on(f"lab-grip-{self.editor.id}", self._grip)
         self._shown = self.session.active
-        self._marked = -1
+        self._marked: tuple[int, ...] = ()  # of what the marks are that the editor shows
+        self._is_underlined = False
+        self._revealed = self.session.versions["result"]
+        self._show_hints()
         self._draft: draft.Draft | None = None  # typed without connection, and not what we have
         self._parted: str | None = None  # the text when the connection was lost
         context.client.on_disconnect(self._part)
@@ -86,6 +100,7 @@ class Editor(Pane):
     async def _complete(self, label: str) -> None:
         ui.run_javascript(await asyncio.to_thread(complete.script, self.editor.id, label))
         ui.run_javascript(phrases.script(self.editor.id, self.words.lang))
+        ui.run_javascript(grip.script(self.editor.id, self.words("grip"), self.words("grip_hint")))
         with contextlib.suppress(TimeoutError):
             answer = await ui.run_javascript(draft.script(self.editor.id), timeout=ANSWER)
             self._take_draft(draft.read(answer))
@@ -136,6 +151,16 @@ class Editor(Pane):
         if self._shown == self.session.active:
             self.session.edit(event.value or "")
 
+    def _grip(self, event: Any) -> None:
+        """A number is taken hold of, moved, or let go."""
+        moving = self.session.moving
+        if event.args == "begin":
+            moving.begin()
+        elif event.args == "move":
+            moving.move()
+        elif event.args == "end":
+            background_tasks.create(moving.end())
+
     def set_dark(self, dark: bool) -> None:
         """Follow the page's theme."""
         self.editor.set_theme(theme_of(dark))
@@ -147,37 +172,62 @@ class Editor(Pane):
         self._shown = session.active
         if self.editor.value != session.file.text:
             self.editor.set_value(session.file.text)
-        self._mark_error()
+        self._mark()
         self._run.set_enabled(not session.busy)
         self._stop.set_enabled(session.busy)
+        self._moved.set_text(session.moving.problem)
+        self._moved.set_visibility(bool(session.moving.problem))
         self._saved.set_text(self.words("saved" if session.file.is_saved else "unsaved"))
         self._show_tabs()
         self._show_problem()
 
-    def _mark_error(self) -> None:
-        """Underline the last run's error. What was typed since moves the mark along.
+    def _mark(self) -> None:
+        """Underline the last run's error, and write the shapes beside their lines. What is typed
+        moves the marks along, and shapes of another text fade.
 
         By calling the editor's own method: setting the element's property would also send the text
         as the server knows it, and take back what is being typed at that moment.
         """
-        seen = self.session.versions["result"]
-        if seen == self._marked:
+        session = self.session
+        is_stale = session.hinted != session.file.text
+        self._around.classes(**{"add" if is_stale else "remove": "lab-hints-stale"})
+        of = session.versions["result"], session.versions["hints"], session.active
+        if of == self._marked:
             return
-        self._marked = seen
-        place = self.session.place
-        marks: list[dict[str, Any]] = []
+        is_other = self._marked[2:] != of[2:]
+        self._marked = of
+        place = session.place
+        if is_stale and place is None and not (is_other or self._is_underlined):
+            return
+        self._is_underlined = place is not None
+        hints = [] if is_stale else beside(session.file.text, session.hints)
+        self._mark_error(place, hints)
+
+    def _mark_error(self, place: dict[str, int] | None, hints: list[dict[str, Any]]) -> None:
+        marks = hints
         tips: dict[int, str] = {}
         if place is not None:
             begin, end = span(self.session.file.text, place)
             if begin < end:
-                marks = [{"kind": "mark", "from": begin, "to": end, "class": "lab-error"}]
+                marks.append({"kind": "mark", "from": begin, "to": end, "class": "lab-error"})
             marks.append({"kind": "line", "line": place["line"], "class": "lab-error-line"})
             result = self.session.result
             tips = {place["line"]: result.get("message") or self.words.death(result)}
         self.editor.run_method("setDecorations", marks)
         self.editor.run_method("setLineTooltips", tips)
-        if place is not None:
+        if place is not None and self._revealed != self.session.versions["result"]:
             self.editor.reveal_line(place["line"])
+        self._revealed = self.session.versions["result"]
+
+    def _turn_hints(self) -> None:
+        workplace = self.view.workplace
+        workplace.remember(hints=workplace.memory.get("hints") is False)
+        self._show_hints()
+
+    def _show_hints(self) -> None:
+        shown = self.view.workplace.memory.get("hints") is not False
+        self._around.classes(**{"remove" if shown else "add": "lab-hints-hidden"})
+        self._hints.props(f'aria-pressed="{str(shown).lower()}"')
 
     def _show_tabs(self) -> None:
         wanted = [(file.name, index == self.session.active)
@@ -233,6 +283,21 @@ class Editor(Pane):
 def theme_of(dark: bool) -> Any:
     """The editor's colours."""
     return "vscodeDark" if dark else "vscodeLight"
+
+
+def beside(text: str, hints: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the editor writes after lines: an attribute, which the style sheet shows. What stands
+    in the page as text, browsers take for typed when a selection of all is typed over.
+
+    >>> beside("a = 1\\nb = 2", [{"line": 2, "text": "3×2"}, {"line": 3, "text": "gone"}])
+    [{'kind': 'line', 'line': 2, 'class': 'lab-shaped', 'attributes': {'data-shape': '3×2'}}]
+    """
+    lines = text.count("\n") + 1
+    return [
+        {"kind": "line", "line": hint["line"], "class": "lab-shaped",
+         "attributes": {"data-shape": hint["text"]}}
+        for hint in hints if 0 < hint["line"] <= lines
+    ]  # fmt: skip
 
 
 def span(text: str, place: dict[str, int]) -> tuple[int, int]:

@@ -18,6 +18,7 @@ class GraphPane(Pane):
     """A choice of tensors, and the graph of the chosen one."""
 
     watches = ("result", "state")
+    rests = True
 
     def build(self) -> None:
         self._hint = ui.label(self.words("no_graph")).classes("lab-empty")

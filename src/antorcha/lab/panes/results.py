@@ -9,6 +9,7 @@ from nicegui import ui
 from antorcha.inspector.forms import escaped
 from antorcha.lab import curves
 from antorcha.lab.panes.base import Pane, press, trusted
+from antorcha.lab.panes.film import FilmPane
 
 ROWS = 40  # of a profile's table, at most
 
@@ -17,10 +18,26 @@ class Loss(Pane):
     """The curve of every number that the program calls its loss."""
 
     watches = ("losses",)
+    rests = True
 
     def build(self) -> None:
         self._hint = ui.label(self.words("no_loss")).classes("lab-empty")
         self._picture = trusted(classes="lab-curves")
+        self._pin = ui.button(self.words("pin"), icon="push_pin", color=None)
+        self._pin.props("flat no-caps dense").on_click(self.session.pin)
+        self._at: tuple[str, int] | None = None  # where the film stands
+        self._film = FilmPane(self.view, self._mark)
+        self._film.build()
+
+    def refresh(self) -> None:
+        super().refresh()
+        self._film.is_seen = self.is_seen
+        self._film.refresh()
+
+    def _mark(self, at: tuple[str, int] | None) -> None:
+        if at != self._at:
+            self._at = at
+            self.update()
 
     def update(self) -> None:
         every = {k: v for k, v in self.session.losses.items() if v["count"] > 1}
@@ -31,7 +48,16 @@ class Loss(Pane):
         self._hint.set_visibility(not losses)
         words = self.words
         axis = words("loss_axis"), words("loss_axis_log")
-        picture = curves.draw(losses, label, words("step"), axis, words.number) if losses else ""
+        session = self.session
+        grey = session.pinned or session.before
+        grey = {name: curve for name, curve in grey.items() if curve["count"] > 1}
+        if losses and grey and grey != every:
+            label += "; " + words("grey_pinned" if session.pinned else "grey_before")
+        picture = ""
+        if losses:
+            picture = curves.draw(losses, label, words("step"), axis, words.number, grey, self._at)
+        self._pin.set_visibility(bool(losses))
+        self._pin.set_text(words("unpin" if session.pinned else "pin"))
         self._picture.set_content(f'{picture}<p class="lab-caption">{escaped(label)}</p>')
 
     def _said(self, name: str, curve: dict[str, Any]) -> str:
@@ -45,6 +71,7 @@ class Profiler(Pane):
     """What every operation took, in a run that was measured."""
 
     watches = ("result", "state")
+    rests = True
 
     def build(self) -> None:
         self._hint = ui.label(self.words("no_profile")).classes("lab-empty")

@@ -123,19 +123,21 @@ class Terminal(Pane):
     def _show_all(self) -> None:
         """Show the text from its beginning, on an empty terminal."""
         self._read, self._longest, self._line_open = 0, USUAL, ""
-        self.xterm.write("\x1bc")
-        self._show_new()
+        self._show_new("\x1bc")
         self._fit()
 
-    def _show_new(self) -> None:
+    def _show_new(self, before: str = "") -> None:
+        """Show what is not shown yet, after `before`: in one piece, or the terminal blinks."""
         end = self.session.screen.end
+        text = ""
         if end != self._read:
             text = self.session.screen.since(self._read, self.words, self._room[0])
             self._longest = max(self._longest, columns(self._line_open + text))
             self._line_open = (self._line_open + text).rpartition("\n")[2][:WIDEST]
             self._fit()
-            self.xterm.write(text)
             self._read = end
+        if before or text:
+            self.xterm.write(before + text)
 
     def refresh(self) -> None:
         super().refresh()

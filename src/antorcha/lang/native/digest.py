@@ -168,6 +168,11 @@ def dotted_names(code: types.CodeType) -> Iterator[tuple[str, ...]]:
             yield from dotted_names(inner)
 
 
+def _is_added(name: str) -> bool:
+    """Was a call with that name added to the program by the lab? It is no part of what it says."""
+    return name.startswith("__antorcha_")
+
+
 @functools.cache
 def annotation_names(note: str) -> tuple[tuple[str, ...], ...]:
     """The names in an annotation's text, of which few are met again and again."""
@@ -180,7 +185,7 @@ class FunctionDigest:
     def __init__(self, native: Native) -> None:
         fn = native.fn
         self.native = native
-        paths: dict[tuple[str, ...], None] = dict.fromkeys(dotted_names(fn.__code__))
+        paths = {path: None for path in dotted_names(fn.__code__) if not _is_added(path[0])}
         notes = fn.__annotations__
         for note in [note for note in notes.values() if isinstance(note, str)]:
             paths.update(dict.fromkeys(annotation_names(note)))

@@ -128,5 +128,6 @@ def _nextafter_bfloat16(a: Any, b: Any) -> Any:
 
 
 nextafter: ScalarOp = ScalarOp(
-    "nextafter", 2, only_floating, _nextafter, None, "The next number of the dtype from a to b."
-)
+    "nextafter", 2, only_floating, _nextafter, None, "The next number of the dtype from a to b.",
+    accuracy=EXACT,
+)  # fmt: skip

@@ -23,7 +23,7 @@ def sweep_mps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "DEVICE", "mps")
 
 
-def some(every: int = 20) -> list[Any]:
+def some(every: int = 40) -> list[Any]:
     """All records, or in the quick suite one in so many."""
     return records()[::every] if quick.active else records()
 
@@ -34,13 +34,13 @@ def test_gradients_too() -> None:
 
 
 def test_strided_operands() -> None:
-    wrong = sweeping.sweep(some(), ("float32",), strided=True, grad=True)
+    wrong = sweeping.sweep(some(80), ("float32",), strided=True, grad=True)
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_other_dtypes(dtype: str) -> None:
-    wrong = sweeping.sweep(some(60), (dtype,), grad=True)
+    wrong = sweeping.sweep(some(250), (dtype,), grad=True)
     wrong = [w for w in wrong if "dtype('float64') to dtype('bool')" not in w]
     assert not wrong, "\n".join(wrong)
 

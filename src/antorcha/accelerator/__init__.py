@@ -1,4 +1,5 @@
-"""``torch.accelerator``: the accelerator of this machine, whichever it is: an NVIDIA GPU, or none.
+"""``torch.accelerator``: the accelerator of this machine, whichever it is: an NVIDIA GPU, Apple's,
+or none.
 
 What asks says so; what needs a device raises RuntimeError where there is none, as PyTorch does on
 the CPU.
@@ -10,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha import cpu, cuda
+from antorcha import cpu, cuda, mps
 from antorcha.core import dtypes
 from antorcha.core.device import CPU, Device
 from antorcha.core.lazy import lazy
-from antorcha.errors import DeviceError, explain_missing, warn
+from antorcha.errors import DeviceError, MissingFeature, explain_missing, warn
 
 cuda_memory = lazy("antorcha.devices.cuda.memory")
 
@@ -33,12 +34,12 @@ def is_available() -> bool:
     >>> torch.accelerator.is_available()
     False
     """
-    return cuda.is_available()
+    return cuda.is_available() or mps.is_available()
 
 
 def device_count() -> int:
     """How many there are; 0 where there is none."""
-    return cuda.device_count()
+    return cuda.device_count() or mps.device_count()
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:
@@ -47,7 +48,9 @@ def current_accelerator(check_available: bool = False) -> Device | None:
     >>> print(torch.accelerator.current_accelerator())
     None
     """
-    return Device("cuda") if is_available() else None
+    if not is_available():
+        return None
+    return Device("cuda" if cuda.is_available() else "mps")
 
 
 def _refuse(*_: Any, **__: Any) -> Any:
@@ -59,16 +62,27 @@ def _refuse(*_: Any, **__: Any) -> Any:
 
 
 def _of_cuda(name: str, doc: str) -> Any:
-    """``torch.cuda``'s function of that name, where there is a GPU."""
+    """``torch.cuda``'s function of that name, where there is a GPU; Apple's have a few of them."""
 
     def ask(*args: Any, **kwargs: Any) -> Any:
-        return getattr(cuda, name)(*args, **kwargs) if is_available() else _refuse()
+        if cuda.is_available():
+            return getattr(cuda, name)(*args, **kwargs)
+        if not mps.is_available():
+            _refuse()
+        if name not in _OF_MPS:
+            raise MissingFeature(f"torch.accelerator: device 'mps' has no {name}")
+        return _OF_MPS[name](*[a for a in args if not isinstance(a, (str, int, Device))])
 
     ask.__name__ = ask.__qualname__ = name
     ask.__doc__ = doc
     return ask
 
 
+_OF_MPS: dict[str, Any] = {
+    "current_device": lambda: 0, "set_device": lambda: None, "synchronize": mps.synchronize,
+    "empty_cache": mps.empty_cache, "memory_allocated": mps.current_allocated_memory,
+    "memory_reserved": mps.driver_allocated_memory,
+}  # fmt: skip
 current_device_index = _of_cuda("current_device", "The number of the current device.")
 set_device_index = _of_cuda("set_device", "Makes a device the current one.")
 current_stream = _of_cuda("current_stream", "The stream that work is given to, in this thread.")
@@ -91,6 +105,8 @@ def empty_host_cache() -> None:
     """Gives pinned memory of the host that no tensor uses back to the system."""
     if not is_available():
         _refuse()
+    if not cuda.is_available():
+        return  # (Apple's GPUs share the host's memory)
     cuda_memory.pinned.empty_cache()
 
 
@@ -98,8 +114,12 @@ def get_device_capability(device: Any = None, /) -> dict[str, Any]:
     """What a device can do: ``supported_dtypes``."""
     if not is_available():
         _refuse()
-    cuda.get_device_capability(device)
-    return {"supported_dtypes": {each for each in dtypes.ALL if each.name[:6] != "float8"}}
+    lacking: tuple[str, ...] = ("float64", "complex128")
+    if cuda.is_available():
+        cuda.get_device_capability(device)
+        lacking = ()
+    kept = {e for e in dtypes.ALL if e.name[:6] != "float8" and e.name not in lacking}
+    return {"supported_dtypes": kept}
 
 
 def current_device_idx() -> int:
@@ -118,7 +138,7 @@ def _is_elsewhere(device: Any) -> bool:
     """Is a stream or event for an accelerator asked for?"""
     if device is None or Device(device).type == "cpu":
         return False
-    if Device(device).type != "cuda" or not is_available():
+    if Device(device).type != "cuda" or not cuda.is_available():
         _refuse()
     return True
 
@@ -155,6 +175,8 @@ class device_index(cuda.device):
     def __enter__(self) -> None:
         if self.chosen is not None and not is_available():
             _refuse()
+        if mps.is_available() and not cuda.is_available():
+            return  # (there is one)
         super().__enter__()
 
 

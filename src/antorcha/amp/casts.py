@@ -87,7 +87,7 @@ class _AutocastState(threading.local):
 
 
 state = _AutocastState()
-BITS = {"cpu": modes.AUTOCAST_CPU, "cuda": modes.AUTOCAST_CUDA}
+BITS = {"cpu": modes.AUTOCAST_CPU, "cuda": modes.AUTOCAST_CUDA, "mps": modes.AUTOCAST_MPS}
 """Devices whose ops are cast: their bits of a thread's mode."""
 _BFLOAT16 = ("cpu", "hpu", "xla")  # whose default is not float16
 
@@ -197,11 +197,13 @@ GPU_POLICIES: dict[str, Policy] = {
 def _device_of(args: Any) -> str:
     """The type of device that a call runs on: a GPU if one of its tensors is there."""
     for value in args:
+        found = "cpu"
         if type(value) in (tuple, list):
-            if _device_of(value) == "cuda":
-                return "cuda"
-        elif isinstance(value, Tensor) and value._layout.device.type == "cuda":
-            return "cuda"
+            found = _device_of(value)
+        elif isinstance(value, Tensor):
+            found = value._layout.device.type
+        if found in ("cuda", "mps"):
+            return found
     return "cpu"
 
 

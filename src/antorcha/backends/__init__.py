@@ -15,8 +15,11 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import MissingFeature, ValueRangeError, explain_missing, warn
 from antorcha.lang.native.machine import target
+
+mps_library = lazy("antorcha.devices.mps.library")
 
 fp32_precision = "none"
 
@@ -101,6 +104,14 @@ class _MKL(_Backend):
 
 
 class _MPS(_Backend):
+    def is_available(self) -> bool:
+        """Can tensors be put on an Apple GPU? It takes a Mac with Apple silicon, and MLX."""
+        return bool(mps_library.kind())
+
+    def is_built(self) -> bool:
+        """Is MLX installed, by which the device computes?"""
+        return bool(mps_library.is_installed())
+
     def is_macos_or_newer(self, major: int, minor: int) -> bool:
         """Is this macOS of that version, or a newer one?"""
         version = platform.mac_ver()[0]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.core import modes
 from antorcha.core.lazy import imported
-from antorcha.errors import ArgumentError, DeviceError, Facts, did_you_mean, with_facts
+from antorcha.errors import ArgumentError, DeviceError, did_you_mean
 
 if TYPE_CHECKING:
     from antorcha.lang.kernels import Backend
 
 KNOWN = ("cpu", "reference", "meta", "sim", "cuda", "mps")
-NUMBERED = ("cuda",)
+NUMBERED = ("cuda", "mps")
 """Kinds of which a machine may have several: their modules have ``backend_of`` (a device), and
 ``current_index``, what a device without an index means."""
 _TORCH_ONLY = (
@@ -108,10 +108,7 @@ def as_device(value: Device | str | int | None) -> Device:
 
 def _current(device: Device) -> Device:
     """Of a kind of which there are several, the current one; as it is where there is none."""
-    try:
-        index = imported(f"antorcha.devices.{device.type}").current_index()
-    except ModuleNotFoundError:
-        return device
+    index = imported(f"antorcha.devices.{device.type}").current_index()
     return device if index is None else Device(device.type, index)
 
 
@@ -127,26 +124,11 @@ def _set_defaults(devices: list[Device]) -> None:
         modes.note_default_device(1 if before else -1)
 
 
-_NOT_HERE = {
-    "mps": (RuntimeError, "mps: this version of antorcha has no device 'mps' yet, and there is "
-            "nothing to install for it. Use device='cpu' (torch.backends.mps.is_available() tells "
-            "which)."),
-}  # fmt: skip
-
-
 def backend(device: Device) -> Backend:
     """What runs on ``device``; its module is imported at first use."""
     found = _backends.get(device.type)
     if found is None:
-        name = f"antorcha.devices.{device.type}"
-        try:
-            module = imported(name)
-        except ModuleNotFoundError as error:
-            if error.name != name:
-                raise
-            kind, text = _NOT_HERE[device.type]
-            facts = Facts("no device", more={"device": device.type})
-            raise with_facts(kind(text), facts) from None
+        module = imported(f"antorcha.devices.{device.type}")
         if device.type in NUMBERED:  # (which has a table of its own)
             return module.backend_of(device)  # type: ignore[no-any-return]
         found = module.backend

@@ -20,8 +20,9 @@ from antorcha.core.forks import held_over_forks
 NO_GRAD = 1  # operations are not recorded
 INFERENCE = 2  # nor are versions kept: results are inference tensors (always with NO_GRAD)
 ANOMALY = 4  # nodes remember the line that made them; NaN gradients are errors
-AUTOCAST_CPU, AUTOCAST_CUDA = 16, 32
-AUTOCAST = AUTOCAST_CPU | AUTOCAST_CUDA  # arguments may be cast first: those on that device
+AUTOCAST_CPU, AUTOCAST_CUDA, AUTOCAST_MPS = 16, 32, 2048
+# arguments may be cast first: those on that device
+AUTOCAST = AUTOCAST_CPU | AUTOCAST_CUDA | AUTOCAST_MPS
 SAVED_HOOKS = 64  # saved tensors go through the user's pack hook
 TAPE = 128  # plans that run are noted (runtime.call.tape)
 INTERCEPT = 512  # plans are run by whoever asked for it (runtime.call.intercepting)

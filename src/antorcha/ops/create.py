@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha.core import dtypes, modes
-from antorcha.core.device import as_device, backend
+from antorcha.core.device import CPU, as_device, backend
 from antorcha.core.hooks import hooks
 from antorcha.core.shapes import contiguous_strides, is_symbol
 from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError, warn
@@ -54,6 +54,14 @@ def finish(tensor: TensorType, requires_grad: bool) -> TensorType:
     return tensor
 
 
+def memory_for(layout: L.Layout) -> _Any:
+    """A storage for a tensor, on its device, which may lack the dtype."""
+    where: _Any = backend(layout.device)
+    if layout.device is not CPU and hasattr(where, "check_dtype"):
+        where.check_dtype(layout.dtype)
+    return where.allocate(layout.nbytes)
+
+
 def unwritten(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> TensorType:
     """A tensor over fresh memory that holds anything, to which ops alone write: a tape says so."""
     layout = (
@@ -63,7 +71,7 @@ def unwritten(shape: _Any, dtype: _Any, device: _Any, strides: _Any = None) -> T
     )
     without: _Any = None  # what is only planned has no memory, and sizes that may be any
     planned = modes.busy and modes.state.word & modes.SYMBOLS
-    result = bare(layout, without if planned else backend(device).allocate(layout.nbytes))
+    result = bare(layout, without if planned else memory_for(layout))
     if modes.busy and tapes.current.tape is not None:
         tapes.current.tape.note_memory(result)
     return result

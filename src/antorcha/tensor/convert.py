@@ -248,9 +248,11 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     where = layout.device if device is None else to_device("to", "device", device)
     result = self
     if where is not layout.device:
+        if want is not layout.dtype and hasattr(backend(where), "check_dtype"):
+            result = T.to_dtype(result, want)  # (a dtype that the device may lack)
         early = non_blocking or bool(flags and flags[0])
         result = T.to_device(result, where, True) if early else T.to_device(result, where)
-    if want is not layout.dtype:
+    if want is not result._layout.dtype:
         result = T.to_dtype(result, want)
     if memory_format is not None and memory_format != "preserve":
         result = T.contiguous(result, memory_format)

@@ -1,6 +1,7 @@
-"""Every record's samples on the simulator beside the CPU, and what was left to the host.
+"""Every record's samples on the simulator, or on another device, beside the CPU, and what was left
+to the host.
 
-python -m tests.devices.sim.sweep [NAMES]     only these ops, or those whose names they begin
+python -m tests.devices.sim.sweep [--device=mps] [NAMES]     only ops whose names begin so
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from antorcha.runtime.tensor import Tensor
 from tests.ops.records import all_samples, differentiable, map_tensors, records, results, tensors_in
 
 DEVICE = "sim"  # (tools/gpu_day.py sweeps a GPU)
+LACKING = {"mps": ("float64", "complex128")}
+"""What devices have no numbers of: such results are not compared."""
 RANDOM = (
     "rand",
     "normal",
@@ -39,7 +42,7 @@ def is_random(op: Op) -> bool:
 
 
 def differs(a: Tensor, b: Tensor) -> str:
-    """How the simulator's result b differs from the CPU's; empty if it does not."""
+    """How the device's result b differs from the CPU's; empty if it does not."""
     if b.device.type != DEVICE:
         return f"is on {b.device}"
     if (a.shape, a.stride(), a.dtype) != (b.shape, b.stride(), b.dtype):
@@ -80,7 +83,7 @@ def call(op: Op, args: Any, kwargs: Any, grad: bool) -> list[Tensor]:
 
 
 def check(op: Op, args: Any, kwargs: Any, grad: bool, strided: bool = False) -> str:
-    """What is wrong with a sample on the simulator; empty if nothing is."""
+    """What is wrong with a sample on the device; empty if nothing is."""
     if kwargs.get("device") is not None or not tensors_in((args, kwargs)):
         return ""
     there = map_tensors((args, kwargs), lambda t: t.to(DEVICE))
@@ -96,6 +99,8 @@ def check(op: Op, args: Any, kwargs: Any, grad: bool, strided: bool = False) -> 
         except Exception as other:
             return f"raises {type(other).__name__}: {other}, not {type(error).__name__}"
         return f"does not raise {type(error).__name__}: {error}"
+    if any([t.dtype.name in LACKING.get(DEVICE, ()) for t in ours]):
+        return ""
     try:
         theirs = call(op, *there, grad)
         if len(ours) != len(theirs):
@@ -142,6 +147,11 @@ def left_to_host(ops: list[Op]) -> dict[str, str]:
 
 
 def main(names: list[str]) -> None:
+    global DEVICE
+    named = [n for n in names if n.startswith("--device=")]
+    if named:
+        DEVICE = named[0].partition("=")[2]
+        names = [n for n in names if n not in named]
     ops = [op for op in records() if not names or any(op.name.startswith(n) for n in names)]
     start = time.perf_counter()
     for line in left_to_host(ops).items():

@@ -147,10 +147,12 @@ def reduce_grid(words: ptr[i64], *, P) -> void:
         hi = min(lo + each, count)
     places = [operand_place(P, words, k) for k in static(range(P.nops))]
     at = offsets_of(P, words, kept_words, P.kept_dims, P.nops, row)
+    # (a thread without a result folds nothing, but takes part in what its warp does)
     if P.stage == "join":
         stored = state_places(P, words)
-        state = fold_states(P, stored, row, rows, lane, parts)
+        state = fold_states(P, stored, row, rows, lane, parts if inside else P.I(0))
     else:
+        hi = hi if inside else lo
         state = fold_elements(P, words, places, at, fold_words, lo + lane, hi, P.team)
     state = fold_team(P, state)
     if inside and lane == 0:

@@ -9,8 +9,6 @@ import pytest
 from tools import gpu_kernels
 from tools.gpu_kernels import PAGE, AssembledKernel
 
-pytestmark = pytest.mark.slow
-
 PTX_GROWTH = 1.1
 ROW = re.compile(r"\| `(\w+)` \| (\w+) \| ([\d, ]+) \| ([\d, ]+) \|")
 
@@ -32,6 +30,7 @@ def grown(now: AssembledKernel, before: AssembledKernel) -> str:
     return ", ".join(found)
 
 
+@pytest.mark.slow
 def test_kernels_are_accepted_and_have_not_grown() -> None:
     program = gpu_kernels.ptxas()
     if program is None:

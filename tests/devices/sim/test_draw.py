@@ -257,7 +257,9 @@ COUNTS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         lambda: empty("int64", N).random_(0, 12 << 40) >> 40, lambda: stats.randint(0, 12)
     ),
     "randint": (lambda: torch.randint(7, (N,), device=SIM), lambda: stats.randint(0, 7)),
-    "poisson": (lambda: torch.poisson(torch.full((N,), 4.0, device=SIM)), lambda: stats.poisson(4.0)),
+    "poisson": (
+        lambda: torch.poisson(torch.full((N,), 4.0, device=SIM)), lambda: stats.poisson(4.0)
+    ),
     "poisson large": (
         lambda: torch.poisson(torch.full((N,), 30.0, device=SIM)), lambda: stats.poisson(30.0)
     ),

@@ -166,7 +166,7 @@ def _primes_of(radix: int) -> list[int]:
 
 # ------------------------------------------------------------------------------------ planning
 @struct
-class Place:
+class BufferPlace:
     """A tensor of a plan: the number of its buffer; a temporary's is minus one and its slot's."""
 
     number: int
@@ -177,8 +177,8 @@ class Place:
 class Signals:
     """A transform along a dim, from one tensor to another."""
 
-    source: Place
-    target: Place
+    source: BufferPlace
+    target: BufferPlace
     dim: int
     length: int
     load: str = "complex"
@@ -204,7 +204,7 @@ class FourierPlanner:
     """The steps of a plan, its temporaries and constants."""
 
     def __init__(self, what: Fourier, out: Layout, x: Layout) -> None:
-        self.what, self.out, self.x = what, Place(0, out), Place(1, x)
+        self.what, self.out, self.x = what, BufferPlace(0, out), BufferPlace(1, x)
         self.dtype = (out if out.dtype.kind == "c" else x).dtype
         self.part = self.dtype.itemsize // 2
         self.steps: list[tuple[GridStep, list[int]]] = []
@@ -228,7 +228,7 @@ class FourierPlanner:
                 if last:
                     load, store, to = "half", "real", self.out
                 else:
-                    to = Place(-3, L.contiguous(self.x.layout.shape, self.dtype, real.device))
+                    to = BufferPlace(-3, L.contiguous(self.x.layout.shape, self.dtype, real.device))
             elif what.kind == "real" and k == 0:
                 load, store = "real", "half" if what.onesided else "complex"
             n = real.shape[dim]
@@ -254,7 +254,7 @@ class FourierPlanner:
             tuple([self.slots[s] for s in slots]), constants=tuple(self.constants),
         )  # fmt: skip
 
-    def temporary(self, signals: Signals, m: int, slot: int) -> Place:
+    def temporary(self, signals: Signals, m: int, slot: int) -> BufferPlace:
         """Signals of m numbers, whose dims are nested as the source's."""
         source, dim = signals.source.layout, signals.dim
         shape = [m if d == dim else n for d, n in enumerate(signals.target.layout.shape)]
@@ -264,7 +264,9 @@ class FourierPlanner:
             strides[d] = step
             step *= shape[d]
         number = -1 - slot
-        return Place(number, L.layout(tuple(shape), tuple(strides), self.dtype, source.device))
+        return BufferPlace(
+            number, L.layout(tuple(shape), tuple(strides), self.dtype, source.device)
+        )
 
     def transform(self, signals: Signals) -> None:
         n, ends = signals.length, (signals.load, signals.store)
@@ -285,7 +287,7 @@ class FourierPlanner:
             self.passes(signals, signals.target, lengths, first, last)
 
     def passes(
-        self, signals: Signals, target: Place, lengths: Sequence[int], first: FourierForm,
+        self, signals: Signals, target: BufferPlace, lengths: Sequence[int], first: FourierForm,
         last: FourierForm,
     ) -> None:  # fmt: skip
         """A transform of some passes, or where they are longer than the signal, by Bluestein's."""
@@ -320,7 +322,7 @@ class FourierPlanner:
         return LONGEST if any(side_by_side) else ROOM[self.part]
 
     def run(
-        self, signals: Signals, source: Place, target: Place, lengths: Sequence[int],
+        self, signals: Signals, source: BufferPlace, target: BufferPlace, lengths: Sequence[int],
         first: FourierForm, last: FourierForm, slot: int = 0,
     ) -> None:  # fmt: skip
         """The passes of a transform of ``prod(lengths)`` numbers."""
@@ -343,8 +345,8 @@ class FourierPlanner:
             at = to
 
     def add_pass(
-        self, signals: Signals, source: Place, target: Place, m: int, length: int, before: int,
-        form: FourierForm,
+        self, signals: Signals, source: BufferPlace, target: BufferPlace, m: int, length: int,
+        before: int, form: FourierForm,
     ) -> None:  # fmt: skip
         """A stage of a transform of m numbers, whose butterflies are of that length."""
         dim, apart, after = signals.dim, m // length, m // length // before
@@ -385,7 +387,7 @@ class FourierPlanner:
         index = index_type((x, out), max(items * length, m))
         self.add_step(fourier_grid, source, target, form, index, -(-items // count), words, keys)
 
-    def add_unpacking(self, signals: Signals, source: Place, last: FourierForm) -> None:
+    def add_unpacking(self, signals: Signals, source: BufferPlace, last: FourierForm) -> None:
         """The transform of real numbers, of that of their pairs."""
         dim, n = signals.dim, signals.length
         x, out = source.layout, signals.target.layout
@@ -402,7 +404,8 @@ class FourierPlanner:
         )
 
     def add_step(
-        self, kernel: Any, source: Place, target: Place, form: FourierForm, index: Ty, blocks: int,
+        self, kernel: Any, source: BufferPlace, target: BufferPlace,
+        form: FourierForm, index: Ty, blocks: int,
         words: tuple[int, ...], keys: dict[str, tuple[int, ...]],
     ) -> None:  # fmt: skip
         if blocks > MOST_BLOCKS:

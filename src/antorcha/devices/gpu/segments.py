@@ -132,7 +132,7 @@ def order_tile(P, keys, numbers, key_room, number_room, shift):
     barrier()
 
 
-class SortGrid:
+class SegmentSortGrid:
     """What the sort's kernels are compiled for: ``I``, the type of keys and numbers; ``first``: the
     pairs' numbers are the places where they lie."""
 
@@ -289,8 +289,8 @@ def _step(
     kernel: Any, index: Ty, first: bool, blocks: int, operands: tuple[int, ...],
     words: tuple[int, ...],
 ) -> GridStep:  # fmt: skip
-    template = kept(_templates, (index, first), lambda _: SortGrid(index, first), MOST_KEPT)
+    template = kept(_templates, (index, first), lambda _: SegmentSortGrid(index, first), MOST_KEPT)
     return GridStep(kernel, {"P": template}, blocks_for(blocks, 1), THREADS, operands, words)
 
 
-_templates: dict[Any, SortGrid] = {}
+_templates: dict[Any, SegmentSortGrid] = {}

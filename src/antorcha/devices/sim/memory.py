@@ -22,13 +22,14 @@ from antorcha.lang.native import Global, array, i64, native, ptr, raw, struct, u
 from antorcha.runtime.memory.alloc import OutOfMemory
 
 TAG = 1 << 62
-ARENA = 1 << 34  # bytes of address space; pages are taken when they are written
+ARENA = 1 << 34  # bytes of address space wanted; pages are taken when they are written
+LEAST_ARENA = 1 << 20
 GRAIN = 16
 ALIGNED = 256  # as a GPU's allocator gives it
 GAP = 64  # bytes between allocations that belong to none
 POISON = 0xFF  # NaN as a float, -1 as an integer
 NOWHERE_BYTES = 4096
-STATE_WORDS = 10  # of `ArenaState`, before `nowhere`
+STATE_WORDS = 11  # of `ArenaState`, before `nowhere`
 
 
 @struct
@@ -56,6 +57,7 @@ class ArenaState:
     count: i64
     block: i64  # who runs now
     thread: i64
+    limit: i64  # bytes of address space that there are
     nowhere: array[u8, NOWHERE_BYTES]  # what such an access gets
 
 
@@ -85,7 +87,7 @@ def reach(p: raw, nbytes: i64) -> raw:
         note(address, nbytes)
     offset = address - TAG
     size = abs(nbytes)
-    ok = offset + size <= ARENA
+    ok = offset + size <= arena.limit
     if ok:
         grain = offset >> 4
         start = offset & 15
@@ -109,12 +111,21 @@ class SimulatedMemory:
 
     def __init__(self) -> None:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        self._room = mmap.mmap(-1, ARENA, flags=flags)
-        self._marks = mmap.mmap(-1, ARENA // GRAIN, flags=flags)
+        self.limit = ARENA
+        while True:
+            try:
+                self._room = mmap.mmap(-1, self.limit, flags=flags)
+                self._marks = mmap.mmap(-1, self.limit // GRAIN, flags=flags)
+                break
+            except OSError:  # a process whose address space is bounded
+                self.limit //= 2
+                if self.limit < LEAST_ARENA:
+                    raise OutOfMemory("sim: there is no address space for its memory") from None
         self.data = np.frombuffer(self._room, np.uint8)
         self.shadow = np.frombuffer(self._marks, np.uint8)
         self.state = arena.bytes[: STATE_WORDS * 8].view(np.int64)
         self.state[:2] = self.data.ctypes.data, self.shadow.ctypes.data
+        self.state[10] = self.limit
         self.top = ALIGNED
         self.live: dict[int, int] = {}  # address -> bytes
         self.free: dict[int, list[int]] = {}  # room in bytes -> offsets
@@ -130,9 +141,9 @@ class SimulatedMemory:
                 offset = kept.pop()
             else:
                 offset = self.top
-                if offset + room > ARENA:
+                if offset + room > self.limit:
                     raise OutOfMemory(
-                        f"sim: {nbytes} bytes do not fit; {self.used} of {ARENA} are in use"
+                        f"sim: {nbytes} bytes do not fit; {self.used} of {self.limit} are in use"
                     )
                 self.top += room
             self.data[offset : offset + nbytes] = POISON
@@ -159,7 +170,7 @@ class SimulatedMemory:
     def bytes_at(self, address: int, nbytes: int) -> np.ndarray[Any, Any]:
         """The memory itself, for copies from and to the host."""
         offset = address - TAG
-        if offset < 0 or offset + nbytes > ARENA:
+        if offset < 0 or offset + nbytes > self.limit:
             raise MemoryError(f"sim: {address:#x} is no address of the simulator's")
         return self.data[offset : offset + nbytes]
 

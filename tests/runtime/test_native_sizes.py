@@ -192,9 +192,14 @@ def test_a_key_with_sizes_is_none_without() -> None:
 
 
 def test_numbers_too_large_are_left_to_python() -> None:
-    for n in range(3, 12):
+    known: list[Any] = []
+    for n in range(3, 60):  # (tables that are full are emptied in between: it begins again)
         torch.rand(n, 8).t().softmax(-1)
-    (family,) = [f for key, f in sizes._families.items() if key[0] is REGISTRY["softmax"]]
+        ours = [f for key, f in sizes._families.items() if key[0] is REGISTRY["softmax"]]
+        known = [family for family in ours if family.outlines]
+        if known:
+            break
+    (family,) = known
     block = promote_sizes.sized_of(family.outlines[0])
     assert block is not None
     assert sized.evaluated(block, *[1 << 40] * family.outlines[0].given) is None

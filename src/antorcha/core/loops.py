@@ -7,6 +7,7 @@ case. Pure functions over tuples of ints, as in `shapes`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from antorcha.core.shapes import (
     Ints,
@@ -128,3 +129,14 @@ def collapse(
             columns.append(column)
     merged = [tuple(column[k] for column in columns) for k in range(len(strides_list))]
     return tuple(sizes), merged
+
+
+def collapse_dims(
+    dims: Sequence[int], operands: Sequence[Any], shape: Sequence[int]
+) -> tuple[list[int], list[list[int]]]:
+    """`collapse` of some dims alone, in this order, over operands (layouts) of that shape: sizes,
+    and each operand's strides, outermost first."""
+    sizes, columns = collapse(
+        [shape[d] for d in dims], [[o.strides[d] for d in dims] for o in operands]
+    )
+    return list(sizes), [list(c) for c in columns]

@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.core.loops import collapse
+from antorcha.core.loops import collapse_dims
 from antorcha.core.memo import kept
 from antorcha.devices.complexes import fold_in_parts, type_or_pair
 from antorcha.devices.cpu.template import (
@@ -402,12 +402,6 @@ def reduce_columns(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
 
 
 # ------------------------------------------------------------------------------------ planning
-def nested(dims: list[int], ops: list[Any], shape: Sequence[int]) -> tuple[list[int], list[Any]]:
-    """Dims collapsed over operands: sizes and strides, outermost first."""
-    sizes, columns = collapse([shape[d] for d in dims], [[o.strides[d] for d in dims] for o in ops])
-    return list(sizes), [list(c) for c in columns]
-
-
 def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     if any(not isinstance(i, Layout) for i in ins):
         raise Unsupported("a reduction of numbers")
@@ -461,9 +455,9 @@ def _rows(
     # positions count along the reduced dims in their own order, so that order is kept when asked
     if _uses_position(what.lift, len(ops) - nout):
         folded = sorted(folded)
-    kept_sizes, kept_columns = nested(sorted(kept_dims), ops, shape)
+    kept_sizes, kept_columns = collapse_dims(sorted(kept_dims), ops, shape)
     ins = ops[nout:]
-    sizes, columns = nested(folded, ins, shape)
+    sizes, columns = collapse_dims(folded, ins, shape)
     if layout.numel == 0 and count == 0:
         sizes, columns = [0], [[1] for _ in ins]
     if not sizes:
@@ -493,8 +487,8 @@ def _columns(
     inner = kept_dims[-1]
     outer = sorted([d for d in kept_dims if d != inner])
     ins = ops[nout:]
-    kept_sizes, kept_columns = nested(outer, ops, shape)
-    sizes, columns = nested(sorted(folded), ins, shape)
+    kept_sizes, kept_columns = collapse_dims(outer, ops, shape)
+    sizes, columns = collapse_dims(sorted(folded), ins, shape)
     rows = math.prod(kept_sizes)
     folds = math.prod(sizes)
     n = shape[inner]

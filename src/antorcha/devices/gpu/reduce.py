@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from antorcha.core.loops import collapse
+from antorcha.core.loops import collapse_dims
 from antorcha.core.memo import kept
 from antorcha.devices.complexes import fold_in_parts
 from antorcha.devices.emit import MOST_KEPT, Unsupported, evaluate
@@ -182,8 +182,8 @@ def plan_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Gri
     count = math.prod([shape[d] for d in what.dims])
     if not rows:
         return GridPlan(())
-    kept_sizes, kept_columns = _nested(kept_dims, operands, shape)
-    fold_sizes, fold_columns = _nested(folded, ins, shape)
+    kept_sizes, kept_columns = collapse_dims(kept_dims, operands, shape)
+    fold_sizes, fold_columns = collapse_dims(folded, ins, shape)
     index = index_type(operands, rows * max(count, 1))
     team = _team_of(ins[0], folded, kept_dims, rows, count)
     own = (*dim_words(kept_sizes, kept_columns), *dim_words(fold_sizes, fold_columns))
@@ -235,15 +235,6 @@ def _parts_of(rows: int, count: int, team: int) -> int:
     if blocks < ENOUGH:  # more parts keep more of a GPU busy
         wanted = max(wanted, min(ENOUGH // blocks, count // (16 * team)))
     return max(wanted, 1)
-
-
-def _nested(
-    dims: list[int], operands: Sequence[Layout], shape: Sequence[int]
-) -> tuple[list[int], list[list[int]]]:
-    """Dims collapsed over operands: sizes, and each operand's strides."""
-    sizes, columns = collapse([shape[d] for d in dims], [[o.strides[d] for d in dims]
-                                                         for o in operands])  # fmt: skip
-    return list(sizes), [list(c) for c in columns]
 
 
 _templates: dict[Any, ReduceGrid] = {}

@@ -11,12 +11,14 @@ from antorcha.devices.sim.memory import POISON, arena
 from antorcha.lang.native import (
     Extern,
     bool_,
+    constant,
     func,
     i64,
     memset,
     native,
     ptr,
     raw,
+    static,
     u8,
     void,
 )
@@ -28,7 +30,7 @@ MOST_THREADS = 1024  # of a block
 resume = Extern("llvm.coro.resume", void, raw)
 destroy = Extern("llvm.coro.destroy", void, raw)
 finished = Extern("llvm.coro.done", bool_, raw)
-STEPS = (1, 7, 31, 61, 127, 251, 509, 911)  # what numbers of threads are multiples of none
+STEPS = (1, 7, 31, 61, 127, 251, 509, 911)  # through a block's threads; few numbers are multiples
 
 
 @native
@@ -65,22 +67,7 @@ def place_thread(
 @native
 def stride_of(n: i64, turn: i64) -> i64:
     """A step through n threads that visits each once."""
-    k = turn % 8
-    step = i64(1)
-    if k == 1:
-        step = i64(7)
-    elif k == 2:
-        step = i64(31)
-    elif k == 3:
-        step = i64(61)
-    elif k == 4:
-        step = i64(127)
-    elif k == 5:
-        step = i64(251)
-    elif k == 6:
-        step = i64(509)
-    elif k == 7:
-        step = i64(911)
+    step = constant(i64, STEPS)[turn % static(len(STEPS))]
     if n % step == 0:
         step = i64(1)
     return step

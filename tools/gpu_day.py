@@ -11,6 +11,7 @@ are those of a step's process: ``--step NAME --part K/N`` prints the step's resu
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import json
 import platform
@@ -20,6 +21,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 import antorcha  # noqa: E402
 from antorcha.cli import info  # noqa: E402
 from antorcha.devices.cuda import driver, gpu, modules  # noqa: E402
+from antorcha.devices.cuda.device import CudaBackend  # noqa: E402
 from antorcha.devices.gpu import fallback  # noqa: E402
 from tests.devices.sim import sweep  # noqa: E402
 from tests.ops.records import records  # noqa: E402
@@ -96,39 +99,60 @@ def tell_driver(part: Part) -> Any:
 def smallest(part: Part) -> Any:
     """The smallest kernel, a sum, a copy each way, and what the driver's compiler made of them."""
     torch = antorcha
-    x = torch.arange(1000.0).cuda()
-    checks = {
-        "copy": torch.equal(x.cpu(), torch.arange(1000.0)),
-        "add": torch.equal((x + 1).cpu(), torch.arange(1000.0) + 1),
-        "sum": x.sum().item() == 499500,
-        "strided": torch.equal(x.view(10, 100).t()[3:].clone().cpu(),
-                               torch.arange(1000.0).view(10, 100).t()[3:]),
-        "pinned": torch.equal(torch.ones(9).pin_memory().cuda(non_blocking=True).cpu(),
-                              torch.ones(9)),
-    }  # fmt: skip
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        y = x * 2
-    torch.cuda.current_stream().wait_stream(side)
-    checks["streams"] = (y + 1).sum().item() == 2 * 499500 + 1000
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        z = x * 3
-    graph.replay()
-    checks["graph"] = torch.equal(z.cpu(), torch.arange(1000.0) * 3)
-    try:
-        x[torch.tensor([5, 1000]).cuda()].cpu()
-        checks["bad index"] = False
-    except IndexError:
-        checks["bad index"] = True
-    checks["bounds"] = (x + 1)[:2].tolist() == [1, 2]  # the GPU still answers
+    here = torch.arange(1000.0)
+    x = here.cuda()
+
+    def on_a_stream() -> bool:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y = x * 2
+        torch.cuda.current_stream().wait_stream(side)
+        return bool((y + 1).sum().item() == 2 * 499500 + 1000)
+
+    def in_a_graph() -> bool:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            z = x * 3
+        graph.replay()
+        return torch.equal(z.cpu(), here * 3)
+
+    def bad_index() -> bool:
+        try:
+            x[torch.tensor([5, 1000]).cuda()].cpu()
+        except IndexError:
+            return (x + 1)[:2].tolist() == [1, 2]  # the GPU still answers
+        return False
+
+    asked: dict[str, Callable[[], bool]] = {
+        "copy": lambda: torch.equal(x.cpu(), here),
+        "add": lambda: torch.equal((x + 1).cpu(), here + 1),
+        "sum": lambda: x.sum().item() == 499500,
+        "strided": lambda: torch.equal(
+            x.view(10, 100).t()[3:].clone().cpu(), here.view(10, 100).t()[3:]
+        ),
+        "pinned": lambda: torch.equal(
+            torch.ones(9).pin_memory().cuda(non_blocking=True).cpu(), torch.ones(9)
+        ),
+        "streams": on_a_stream,
+        "graph": in_a_graph,
+        "bad index": bad_index,
+    }
+    checks = {name: answer(question) for name, question in asked.items()}
     device = gpu.gpu(0)
     kernels = {
         name: modules.function_facts(device, function)
         for (_, name), function in modules.loaded().items()
     }
     return {"checks": checks, "kernels": kernels}
+
+
+def answer(question: Callable[[], bool]) -> Any:
+    """True, False, or the error's text."""
+    try:
+        return bool(question())
+    except Exception:
+        return traceback.format_exc(limit=-3)
 
 
 def compare_ops(part: Part) -> Any:
@@ -204,6 +228,123 @@ def products(part: Part) -> Any:
                 a = torch.full((n, n), 0.5).cuda().to(getattr(torch, dtype))
                 key, flops = f"{dtype} {n}", 2 * n**3 / 1e9
                 found.setdefault(key, {})[name] = rate(torch, lambda a=a: a @ a, flops, part.small)
+                if dtype == "float32":
+                    torch.backends.cuda.matmul.allow_tf32 = True
+                    there = found.setdefault(f"tf32 {n}", {})
+                    there[name] = rate(torch, lambda a=a: a @ a, flops, part.small)
+                    torch.backends.cuda.matmul.allow_tf32 = False
+    return found
+
+
+def layers(part: Part) -> Any:
+    """Convolution, attention, embedding and optimizers, forward and backward: milliseconds."""
+    found: dict[str, Any] = {}
+    k = 8 if part.small else 1
+    for name, torch in libraries().items():
+        F = torch.nn.functional
+        torch.manual_seed(0)
+        for dtype in (torch.float32, torch.bfloat16):
+            image = torch.randn(64 // k, 64 // k, 56, 56).cuda().to(dtype).requires_grad_()
+            weight = torch.randn(64 // k, 64 // k, 3, 3).cuda().to(dtype).requires_grad_()
+            q, key, v = (
+                torch.randn(8, 12, 1024 // k, 64).cuda().to(dtype).requires_grad_()
+                for _ in range(3)
+            )
+            table = torch.randn(50304 // k, 768).cuda().to(dtype).requires_grad_()
+            ids = torch.randint(50304 // k, (8, 1024 // k)).cuda()
+
+            def conv(F: Any = F, image: Any = image, weight: Any = weight) -> Any:
+                return F.conv2d(image, weight, padding=1)
+
+            def attend(F: Any = F, q: Any = q, key: Any = key, v: Any = v) -> Any:
+                return F.scaled_dot_product_attention(q, key, v, is_causal=True)
+
+            def embed(F: Any = F, ids: Any = ids, table: Any = table) -> Any:
+                return F.embedding(ids, table)
+
+            for what, call in (("conv", conv), ("attention", attend), ("embedding", embed)):
+                text = f"{what} {str(dtype).rpartition('.')[2]}"
+                found.setdefault(text, {})[name] = time_of(torch, call, part.small)
+                both = lambda call=call: call().sum().backward()  # noqa: E731
+                found.setdefault(text + " + backward", {})[name] = time_of(torch, both, part.small)
+    return found
+
+
+def time_of(torch: Any, call: Callable[[], Any], small: bool) -> Any:
+    """Milliseconds, or the error's text."""
+    try:
+        return round(milliseconds(torch, call, small), 4)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+
+
+class KernelTimes:
+    """The GPU's time of each kernel that is launched within, by name."""
+
+    def __enter__(self) -> KernelTimes:
+        self.launch = CudaBackend.launch
+        self.events: list[tuple[str, Any, Any]] = []
+        launch, events = self.launch, self.events
+
+        def timed(device: CudaBackend, name: str, kernel: int, words: Any, step: Any) -> None:
+            start, end = (antorcha.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            launch(device, name, kernel, words, step)
+            end.record()
+            events.append((f"{name}: {step.kernel.__name__}", start, end))
+
+        CudaBackend.launch = timed  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        CudaBackend.launch = self.launch  # type: ignore[method-assign]
+
+    def table(self) -> dict[str, tuple[int, float]]:
+        """The launches and milliseconds of each kernel, the longest first."""
+        antorcha.cuda.synchronize()
+        found: dict[str, tuple[int, float]] = {}
+        for name, start, end in self.events:
+            count, ms = found.get(name, (0, 0.0))
+            found[name] = count + 1, ms + start.elapsed_time(end)
+        by_time = sorted(found.items(), key=lambda item: -item[1][1])
+        return {name: (count, round(ms, 3)) for name, (count, ms) in by_time}
+
+
+def profile(part: Part) -> Any:
+    """Which kernels a step of the GPT spends its time in; the step as a captured graph."""
+    return {name: profile_of(part, name == "bfloat16") for name in ("float32", "bfloat16")}
+
+
+def profile_of(part: Part, autocast: bool) -> Any:
+    torch = antorcha
+    model, ids, _ = gpt_and_text(torch, part)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=True)
+
+    def step() -> None:
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
+            loss = model(ids)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    def replayed() -> Any:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        return milliseconds(torch, graph.replay, part.small)
+
+    for _ in range(1 if part.small else 3):
+        step()
+    with KernelTimes() as times:
+        step()
+    table = times.table()
+    found = {"kernels": table, "sum ms": round(sum([ms for _, ms in table.values()]), 2)}
+    found["a step ms"] = time_of(torch, step, part.small)
+    try:
+        found["captured ms"] = replayed()
+    except Exception:
+        found["captured ms"] = traceback.format_exc(limit=-3)
+    torch.cuda.empty_cache()
     return found
 
 
@@ -281,17 +422,23 @@ def gpt(torch: Any, width: int, layers: int, symbols: int, context: int) -> Any:
     return Gpt()
 
 
+def gpt_and_text(torch: Any, part: Part) -> tuple[Any, Any, tuple[int, ...]]:
+    """The GPT on the GPU, and a batch of text for it."""
+    shape = (32, 1, 17, 8) if part.small else (768, 12, 50304, 1024)
+    torch.manual_seed(0)
+    model = gpt(torch, *shape).cuda()
+    ids = torch.randint(shape[2], (2 if part.small else 8, shape[3] + 1)).cuda()
+    return model, ids, shape
+
+
 def training(part: Part) -> Any:
     """Steps of a GPT: their time, the losses (to be the same), and the memory."""
-    shape = (32, 1, 17, 8) if part.small else (768, 12, 50304, 1024)
-    batch, steps = (2, 2) if part.small else (8, 10)
+    steps = 2 if part.small else 10
     found: dict[str, Any] = {}
     for name, torch in libraries().items():
         for autocast in (False, True):
-            torch.manual_seed(0)
-            model = gpt(torch, *shape).cuda()
+            model, ids, _ = gpt_and_text(torch, part)
             optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-            ids = torch.randint(shape[2], (batch, shape[3] + 1)).cuda()
             losses, times = [], []
             for _ in range(steps):
                 start = time.perf_counter()
@@ -322,11 +469,13 @@ class Step(NamedTuple):
 STEPS: dict[str, Step] = {
     "driver": Step(tell_driver, 60),
     "smallest": Step(smallest, 120),
+    "compare": Step(compare_ops, 120, SWEEP_PARTS),
     "overhead": Step(overhead, 120),
     "copies": Step(copies, 240),
     "products": Step(products, 240),
-    "compare": Step(compare_ops, 120, SWEEP_PARTS),
+    "layers": Step(layers, 240),
     "training": Step(training, 300),
+    "profile": Step(profile, 300),
 }
 
 
@@ -353,16 +502,19 @@ def run_all(names: list[str], seconds: float, out: Path) -> None:
     found: dict[str, Any] = {"date": time.strftime("%Y-%m-%d"), "steps": {}}
     for name in names:
         step = STEPS[name]
-        for number in range(step.parts):
-            left = end - time.perf_counter()
-            if left < 5:
-                print(f"{name}: no time is left")
-                continue
-            part = child(name, Part(number, step.parts), min(step.seconds, left))
-            found["steps"].setdefault(name, []).append(part)
-            out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-            text = json.dumps(part.get("result", part))
-            print(f"{name} {number + 1}/{step.parts}, {part.get('s')} s: {text[:2000]}", flush=True)
+        left = end - time.perf_counter()
+        if left < 5:
+            print(f"{name}: no time is left")
+            continue
+        parts = [Part(number, step.parts) for number in range(step.parts)]
+        run = functools.partial(child, name, seconds=min(step.seconds, left))
+        with ThreadPoolExecutor(step.parts) as pool:  # (a comparison is no matter of speed)
+            found["steps"][name] = list(pool.map(run, parts))
+        out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        for part, result in zip(parts, found["steps"][name], strict=True):
+            text = json.dumps(result.get("result", result))
+            said = f"{name} {part.number + 1}/{step.parts}, {result.get('s')} s"
+            print(f"{said}: {text[:1000]}", flush=True)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """What GPU kernels become: registers, spills, shared memory and PTX of each, by NVIDIA's assembler.
 
     python -m tools.gpu_kernels          # compiles the kernels of docs/gpu_kernels.md, writes it
+    python -m tools.gpu_kernels --print  # prints the page instead
     python -m tools.gpu_kernels --all    # every kernel that the records' samples make: minutes
 
 The kernels are those that ops launch on the device ``sim``; they are compiled for sm_80 and sm_90.
@@ -138,9 +139,11 @@ def rows(program: str) -> Iterator[tuple[str, str, list[AssembledKernel]]]:
         yield name, op, [assembled(step, sm, program) for sm in CAPABILITIES]
 
 
-def write_page(program: str) -> None:
+def page(program: str) -> str:
+    """The text of docs/gpu_kernels.md. Which kernels it has depends on what the process has planned
+    before, so it is made in a process of its own."""
     lines = [f"| `{name}` | {op} | {a} | {b} |" for name, op, (a, b) in sorted(rows(program))]
-    PAGE.write_text(_HEAD.format(each=EACH) + "\n".join(lines) + "\n")
+    return _HEAD.format(each=EACH) + "\n".join(lines) + "\n"
 
 
 def check_all(program: str) -> int:
@@ -171,6 +174,7 @@ def check_all(program: str) -> int:
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true", help="every kernel of every sample")
+    parser.add_argument("--print", action="store_true", help="print the page, write nothing")
     options = parser.parse_args(words)
     program = ptxas()
     if program is None:
@@ -178,7 +182,11 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     if options.all:
         return 1 if check_all(program) else 0
-    write_page(program)
+    text = page(program)
+    if options.print:
+        print(text)
+    else:
+        PAGE.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -42,7 +42,7 @@ def test_failures_are_noted_and_the_rest_goes_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     answers: list[dict[str, Any]] = [{"failed": "exit code -11"}, {"result": {"a": 1}, "s": 1.0}]
-    monkeypatch.setattr(gpu_day, "child", lambda *_: answers.pop(0))
+    monkeypatch.setattr(gpu_day, "child", lambda *_, **__: answers.pop(0))
     gpu_day.run_all(["smallest", "driver"], 60.0, tmp_path / "cuda.json")
     found = json.loads((tmp_path / "cuda.json").read_text())["steps"]
     assert found["smallest"] == [{"failed": "exit code -11"}]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 KNOWN = ("cpu", "reference", "meta", "sim", "cuda", "mps")
 NUMBERED = ("cuda", "mps")
 """Kinds of which a machine may have several: their modules have ``backend_of`` (a device), and
-``current_index``, what a device without an index means."""
+``current_index``, what a device without an index means, and ``device_count``."""
 _TORCH_ONLY = (
     "xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mtia privateuseone hpu".split()
 )
@@ -110,6 +110,14 @@ def _current(device: Device) -> Device:
     """Of a kind of which there are several, the current one; as it is where there is none."""
     index = imported(f"antorcha.devices.{device.type}").current_index()
     return device if index is None else Device(device.type, index)
+
+
+def depends_on_thread(value: object) -> bool:
+    """Does it name a kind of device of which there are several, and not which?"""
+    kind = value.type if type(value) is Device and value.index is None else value
+    if type(kind) is not str or kind not in NUMBERED:
+        return False
+    return bool(imported(f"antorcha.devices.{kind}").device_count() > 1)
 
 
 def set_default(value: Device | str | int | None) -> None:

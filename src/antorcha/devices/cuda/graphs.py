@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from antorcha.core.forks import held_over_forks
-from antorcha.devices.cuda.memory import GRAIN, GpuBlock
+from antorcha.devices.cuda.memory import GpuBlock
 from antorcha.devices.cuda.streams import Report, StatusPage, StreamHandle
 from antorcha.errors import GraphError, MissingFeature, ValueRangeError
+from antorcha.runtime.memory.device_memory import GRAIN
 
 if TYPE_CHECKING:
     from antorcha.devices.cuda.gpu import Gpu
@@ -105,7 +106,7 @@ class Capture:
         stream.call("cuStreamSynchronize")
         self.gpu.use()
         self.gpu.driver.call("cuStreamBeginCapture_v2", stream.handle, MODES[mode])
-        self.gpu.memory.captures += 1
+        self.gpu.memory.capture_begins()
         stream.capture = self
 
     def status_word(self, report: Report) -> int:
@@ -138,7 +139,7 @@ class Capture:
     def replay(self, stream: StreamHandle) -> None:
         """Runs the graph in a stream's order."""
         stream.call("cuGraphLaunch", self.runnable)
-        stream.last.append("a CUDA graph")
+        stream.note("a CUDA graph")
         if self.page.reports:
             stream.replayed[self.page] = None
 

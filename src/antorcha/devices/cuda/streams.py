@@ -8,7 +8,6 @@ becomes the error that the launch's plan makes of it.
 from __future__ import annotations
 
 import ctypes
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from antorcha.devices.cuda import driver
 from antorcha.errors import AcceleratorError, MissingFeature
+from antorcha.runtime.memory.device_memory import REMEMBERED, DevicePool, ForeignRecord
 
 if TYPE_CHECKING:
     from antorcha.devices.cuda.gpu import Gpu
@@ -23,8 +23,26 @@ if TYPE_CHECKING:
     from antorcha.devices.cuda.memory import GpuBlock, PinnedBlock
 
 PAGE_WORDS = 1024  # reports of a stream between two waits
-REMEMBERED = 4  # names of kernels, for errors
 NO_TIMING, BLOCKING = 2, 1
+
+
+_names: list[str] = []
+_numbers: dict[str, int] = {}
+
+
+def name_number(name: str) -> int:
+    """A number for the name of a launch: machine code notes it."""
+    if name not in _numbers:
+        _names.append(name)
+        _numbers[name] = len(_names) - 1
+    return _numbers[name]
+
+
+def pool_of(gpu: Gpu, handle: int) -> ForeignRecord:
+    """The memory of a stream of that handle."""
+    pool = ForeignRecord(DevicePool)
+    pool.word("home").value, pool.word("stream").value = gpu.home.address, handle
+    return pool
 
 
 class Report(NamedTuple):
@@ -87,13 +105,26 @@ class StreamHandle:
 
     def __init__(self, gpu: Gpu, handle: int, priority: int = 0) -> None:
         self.gpu, self.handle, self.priority = gpu, handle, priority
-        self.last: deque[str] = deque(maxlen=REMEMBERED)
+        self.pool = pool_of(gpu, handle)
         self.page: StatusPage | None = None
         self.capture: Capture | None = None
         self.replayed: dict[StatusPage, None] = {}  # of graphs, since it was last waited for
 
     def __repr__(self) -> str:
         return f"<stream {self.handle:#x} of cuda:{self.gpu.index}>"
+
+    def note(self, name: str) -> None:
+        """Notes what was launched, for errors."""
+        launches = self.pool.word("launches")
+        self.pool.word("last", launches.value % REMEMBERED).value = name_number(name)
+        launches.value += 1
+
+    @property
+    def last(self) -> list[str]:
+        """What was launched last, the latest at the end."""
+        count = self.pool.word("launches").value
+        each = range(max(0, count - REMEMBERED), count)
+        return [_names[self.pool.word("last", k % REMEMBERED).value] for k in each]
 
     def call(self, name: str, *args: Any) -> None:
         """Calls a function of the driver's whose last argument is the stream."""

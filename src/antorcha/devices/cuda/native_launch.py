@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from antorcha.devices.cuda.streams import name_number
+from antorcha.devices.cuda.streams import Report, name_number, reports
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.lang.native import i64, local, native, ptr, raw, struct, u32, void
 from antorcha.lang.native.grid import PARAMETER_WORDS
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 MOST_TEMPORARIES = 16
 NO_MEMORY = -1
 """The code of a launch that could not have its temporaries: there is an exception already."""
-BUFFER, SCRATCH, CONSTANT, NUMBER, PAIR = range(5)
-"""Where words come from: the address of a buffer that is given, of a temporary, of a constant; a
-number that is given, of one word or of two."""
+BUFFER, SCRATCH, CONSTANT, STATUS, NUMBER, PAIR = range(6)
+"""Where words come from: the address of a buffer that is given, of a temporary, of a constant, of
+the word that kernels report to; a number that is given, of one word or of two."""
 KIND_SHIFT = 32
 
 
@@ -53,7 +53,8 @@ class GridLaunch:
     prepare: raw  # a Python callable
     home: raw
     loaded: i64
-    name: i64  # its number (``streams.name_of``)
+    name: i64  # its number (``streams.name_number``)
+    report: i64  # the number of its report; -1: it makes none
     temporaries: i64
     constants: i64
     steps: i64
@@ -92,7 +93,7 @@ def make_scratch(scratch: ptr[raw], sizes: ptr[i64], count: i64) -> bool:
 @native
 def fill_words(
     words: ptr[i64], step: ptr[GridLaunchStep], bufs: ptr[raw], scratch: ptr[raw],
-    constants: ptr[i64],
+    constants: ptr[i64], status: i64,
 ) -> void:  # fmt: skip
     """The words of a step: those of its operands, then its own."""
     source = ptr[i64](step + 1)
@@ -106,6 +107,8 @@ def fill_words(
             words[n] = i64(ptr[StorageObject](scratch[index]).ptr)
         elif kind == CONSTANT:
             words[n] = constants[index]
+        elif kind == STATUS:
+            words[n] = status
         else:
             number = ptr[i64](bufs[index])
             words[n] = number[0]
@@ -135,6 +138,14 @@ def run_grid(bufs: ptr[raw], desc: ptr[i64]) -> i64:
     home = ptr[DeviceHome](g.home)
     if g.loaded == 0 or not is_ready(home):
         return AGAIN
+    report = i64(0)
+    if g.report >= 0:
+        page = ptr[DevicePool](home.pool).page
+        if page is None or page.used == page.room:
+            return AGAIN
+        report = page.address + 8 * page.used
+        page.reports[page.used] = g.report
+        page.used += 1
     sizes = ptr[i64](g + 1)
     constants = sizes + g.temporaries
     scratch = local(raw, MOST_TEMPORARIES)
@@ -152,7 +163,7 @@ def run_grid(bufs: ptr[raw], desc: ptr[i64]) -> i64:
     for _k in range(g.steps):
         step = ptr[GridLaunchStep](at)
         if status == 0:
-            fill_words(words, step, bufs, scratch, constants)
+            fill_words(words, step, bufs, scratch, constants, report)
             status = launch_step(home, step, parameters)
         at = ptr[i64](step + 1) + step.sources + step.own
     pool = ptr[DevicePool](home.pool)
@@ -166,7 +177,9 @@ def run_grid(bufs: ptr[raw], desc: ptr[i64]) -> i64:
 class GridBinding:
     """A plan and its launch: compiles the plan's kernels when it is first run."""
 
-    __slots__ = ("__weakref__", "constants", "device", "functions", "loaded", "owner", "prepare")
+    __slots__ = (
+        "__weakref__", "constants", "device", "functions", "loaded", "owner", "prepare", "report",
+    )  # fmt: skip
 
     def __init__(self, device: CudaBackend, loaded: LoadedPlan) -> None:
         self.device, self.loaded = device, loaded
@@ -174,6 +187,10 @@ class GridBinding:
         self.functions: list[int] = []  # where their words are in the description
         self.constants = 0  # the same, of the first
         self.owner: Callable[[], Owner | None] = lambda: None
+        plan, self.report = loaded.plan, -1
+        if plan.fail is not None and plan.status is not None:
+            self.report = reports.add(Report(plan.fail, loaded.name, loaded.operands))
+            weakref.finalize(self, reports.end, self.report)
 
     def fail(self, code: int) -> BaseException:
         """What the driver says of a launch."""
@@ -182,10 +199,14 @@ class GridBinding:
     def description(self, outs: Sequence[Layout], ins: Sequence[Any]) -> list[int] | None:
         """The words of a `GridLaunch`; None where it has too many."""
         plan, gpu = self.loaded.plan, self.device.gpu
-        counts = len(plan.temporaries), len(plan.constants), len(plan.steps)
+        sizes = [
+            nbytes + self.device.room
+            for k, nbytes in enumerate(plan.temporaries)
+            if k != plan.status
+        ]
         name = name_number(self.loaded.name)
-        desc = [id(self.prepare), gpu.home.address, 0, name, *counts]
-        desc += [nbytes + self.device.room for nbytes in plan.temporaries]
+        desc = [id(self.prepare), gpu.home.address, 0, name, self.report]
+        desc += [len(sizes), len(plan.constants), len(plan.steps), *sizes]
         self.constants = len(desc)
         desc += [0] * len(plan.constants)
         sources = _sources([*outs, *ins], plan)
@@ -208,6 +229,8 @@ def _sources(operands: Sequence[Any], plan: GridPlan) -> list[int]:
     ]
     own = [k | kind << KIND_SHIFT for k, kind in enumerate(kinds)]
     scratch = [k | SCRATCH << KIND_SHIFT for k in range(len(plan.temporaries))]
+    if plan.status is not None:  # (it is no memory of its own)
+        scratch[plan.status :] = [STATUS << KIND_SHIFT, *scratch[plan.status : -1]]
     return [*own, *scratch, *[k | CONSTANT << KIND_SHIFT for k in range(len(plan.constants))]]
 
 
@@ -224,7 +247,10 @@ def _prepare(binding_of: Callable[[], GridBinding | None]) -> None:
     for k, storage in enumerate(constants):
         words[start + binding.constants + k] = storage.ptr
     words[start + 2] = 1
-    binding.device.gpu.make_ready()
+    gpu = binding.device.gpu
+    if binding.report >= 0:
+        gpu.stream.make_page()
+    gpu.make_ready()
 
 
 def bound(
@@ -232,7 +258,7 @@ def bound(
 ) -> LaunchWithOwner | None:
     """A plan as a launch in machine code; None where it cannot be one."""
     plan = loaded.plan
-    if plan.status is not None or len(plan.temporaries) > MOST_TEMPORARIES:
+    if len(plan.temporaries) > MOST_TEMPORARIES:
         return None
     binding = GridBinding(device, loaded)
     desc = binding.description(outs, ins)
@@ -244,4 +270,3 @@ def bound(
     owner: Any = made.fresh.__self__.owner  # type: ignore[attr-defined]
     binding.owner = weakref.ref(owner)
     return made
-

@@ -80,11 +80,22 @@ class MemoryCounts:
 
 
 @struct
+class ReportPage:
+    """Words in a device's memory for what kernels find wrong in data, one for each launch."""
+
+    address: i64
+    used: i64
+    room: i64
+    reports: ptr[i64]  # which launch each word is for
+
+
+@struct
 class DevicePool:
     """A stream's memory."""
 
     home: raw
     stream: raw  # the driver's handle
+    page: ptr[ReportPage]  # null: none yet
     launches: i64
     last: array[i64, REMEMBERED]  # numbers of the launches' names
     kept: array[raw, SMALL_CLASSES]

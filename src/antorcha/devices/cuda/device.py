@@ -236,7 +236,10 @@ def _as_it_lies(array: Array, out: Layout) -> Array:
     """The bytes of a storage with the layout's elements."""
     array = np.asarray(array, out.dtype.np)
     if out.contiguous:
-        return np.ascontiguousarray(np.broadcast_to(array, tuple(out.shape)))
+        shape = tuple(out.shape)
+        if array.shape != shape:
+            array = np.broadcast_to(array, shape)
+        return np.ascontiguousarray(array)
     data = np.zeros(out.nbytes, np.uint8)
     _seen_as(data, out)[...] = array
     return data

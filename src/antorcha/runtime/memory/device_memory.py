@@ -49,6 +49,7 @@ from antorcha.runtime.cpython import (
     PyObject_Vectorcall,
     PyThreadState_Get,
     PyThreadState_GetID,
+    failed,
     fast_def,
     new_reference,
 )
@@ -261,7 +262,7 @@ def give_block(o: raw) -> void:
     if block.size_class >= 0:
         block.next = pool.kept[block.size_class]
         pool.kept[block.size_class] = o
-    elif home.special == 0 and is_ready(home):
+    elif home.special == 0 and is_ready(home) and not failed():  # (a driver may be in Python)
         home.give(block.address, pool.stream)
         spare(block)
     else:

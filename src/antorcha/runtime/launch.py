@@ -90,6 +90,7 @@ from antorcha.runtime.launched import (
     register,
 )
 from antorcha.runtime.memory.alloc import LARGEST, allocate, release
+from antorcha.runtime.memory.device_memory import DEVICE_SIZES
 from antorcha.runtime.memory.storage import (
     LOCKED,
     NO_MEMORY,
@@ -358,7 +359,9 @@ def with_output(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: 
     """fresh, once there is room for the operands."""
     plan = ptr[LaunchPlan](ptr[StorageObject](self).ptr)
     out = raw(0)
-    if plan.out_nbytes > LARGEST:  # in a device's memory: that may run Python, so it comes first
+    if (
+        plan.out_nbytes < DEVICE_SIZES
+    ):  # (that may run Python: it comes first)
         out = make_storage(plan.out_nbytes)
         if out is None:
             return None

@@ -179,6 +179,16 @@ def test_a_size_says_whose_memory_it_is(library: FakeLibrary) -> None:
     assert {s.nbytes for s in storages} == {1000}
     used = [gpu(k).memory.bytes.current for k in range(2)]
     assert sum(used) >= 1024 * len(storages)
+    for nbytes in (
+        1 << 47,
+        (1 << 48) + 8,
+        (3 << 48) + 8,
+        (1 << 63) - 1,
+    ):  # the host's
+        with pytest.raises(MemoryError):
+            new_storage(nbytes)
+    with pytest.raises(ValueError, match="negative"):
+        new_storage(-8)
 
 
 def test_an_error_names_the_line_that_asked(library: FakeLibrary) -> None:

@@ -6,8 +6,9 @@ stream may still be at work on it; what that stream is given next comes after, s
 tensor may have it at once. Small blocks are kept by size class; large ones go to the device's own
 allocator, which hands them out in the order of a stream, too.
 
-A size in a device's memory is written as one word, as ``room`` gives it: the bytes, and the
-device's number from bit 48 on. So what allocates for the host allocates for devices.
+A size in a device's memory is written as one word, as ``room`` gives it: the bytes, the device's
+number from bit 48 on, and the sign, which no number of bytes has. So what allocates for the host
+allocates for devices.
 
 Invariants: everything here is touched only under the interpreter lock. `now` names the thread and
 the home for which the device's driver has been made ready, and whose `pool` is that of the thread's
@@ -57,6 +58,8 @@ from antorcha.runtime.memory.alloc import aligned_alloc, class_bytes, size_class
 
 DEVICE_SHIFT = 48
 MOST_DEVICES = 64
+DEVICE_SIZES = -(1 << 62)
+"""Sizes below are in a device's memory."""
 GRAIN = 512
 """Bytes that blocks are counted in."""
 SMALL_ROOM = 1 << 20
@@ -144,7 +147,7 @@ python_take = Global("antorcha_device_take", raw)
 
 def room(nbytes: int, number: int) -> int:
     """The word of a size in the memory of device ``number``."""
-    return nbytes | (number + 1) << DEVICE_SHIFT
+    return -(1 << 63) + (number << DEVICE_SHIFT) + nbytes
 
 
 @inline

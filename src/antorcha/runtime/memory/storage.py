@@ -91,6 +91,8 @@ from antorcha.runtime.memory.alloc import (
 )
 from antorcha.runtime.memory.device_memory import (
     DEVICE_SHIFT,
+    DEVICE_SIZES,
+    MOST_DEVICES,
     DeviceBlock,
     DeviceHome,
     asked_python,
@@ -270,7 +272,7 @@ def drop_object(o: raw) -> void:
 @native(export=True, level="O2")
 def make_elsewhere(size: i64) -> raw:
     """`make_storage`, in a device's memory."""
-    ready = get_ready((size >> DEVICE_SHIFT) - 1)
+    ready = get_ready(size >> DEVICE_SHIFT & (MOST_DEVICES - 1))
     if ready is None:
         return None
     home = ptr[DeviceHome](ready)
@@ -299,7 +301,7 @@ def make_storage(nbytes: i64) -> raw:
     kept = from_shelf(nbytes)
     if kept is not None:
         return kept
-    if nbytes > LARGEST:
+    if nbytes < DEVICE_SIZES:
         return make_elsewhere(nbytes)
     block = allocate(nbytes)
     if block is None:

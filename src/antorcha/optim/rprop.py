@@ -72,14 +72,14 @@ class Rprop(StepOptimizer):
 
     def _start(self, group: Group, p: Tensor) -> State:
         size = filled(p, number(group["lr"]))
-        return {"step": scalar(0.0, group), "prev": zeros(p), "step_size": size}
+        return {"step": scalar(0.0, group, p), "prev": zeros(p), "step_size": size}
 
     def _settings(self, group: Group) -> Any:
         numbers = [number(value) for value in (*group["etas"], *group["step_sizes"])]
         return numbers, optim_step.rprop.flags(maximize=group["maximize"])
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
-        self._advance(state)
+        self._count(run, p, state)
         run(optim_step.rprop, [p, grad, state["prev"], state["step_size"]], *settings)
 
 

@@ -52,6 +52,7 @@ from antorcha.lang.kernels import (
     Select,
     Sort,
     Unfold,
+    Updates,
     is_dynamic,
 )
 from antorcha.runtime.call import plan as plans
@@ -175,6 +176,21 @@ def _pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> C
 
     def compute(values: list[Any]) -> list[Any]:
         return [np.broadcast_to(E.evaluate(e, values), shape) for e in exprs]
+
+    return compute
+
+
+def _updates(what: Updates, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    exprs = [E.opmath(e) for e in what.exprs]
+    count = len(exprs)
+    shapes = [o.shape for o in outs[::count]]
+
+    def compute(values: list[Any]) -> list[Any]:
+        found: list[Any] = []
+        for k, shape in enumerate(shapes):
+            own = [*values[what.inputs_of(k)], *values[what.shared]]
+            found += [np.broadcast_to(E.evaluate(e, own), shape) for e in exprs]
+        return found
 
     return compute
 
@@ -342,7 +358,7 @@ def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..
 
 
 _COMPUTE: dict[type, Callable[..., Compute]] = {
-    Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan,
+    Pointwise: _pointwise, Updates: _updates, Reduce: _reduce, Rows: _rows, Scan: _scan,
     Host: _host, Matrices: _host, Fourier: _of_outs(compute_fourier), MatMul: _matmul, Conv: _conv,
     Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
     Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),

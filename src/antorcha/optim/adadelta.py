@@ -37,8 +37,9 @@ class Adadelta(StepOptimizer):
         rho (float): how slowly v and u move. Default: 0.9
         eps (float): added under the roots. Default: 1e-6
         weight_decay (float): L2 penalty. Default: 0
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
-        capturable (bool): for accelerators only. Default: False
+        foreach (bool): accepted; a step is always fused
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
 

@@ -38,10 +38,11 @@ class Adamax(StepOptimizer):
         betas (pair of float): how slowly m and u move. Default: (0.9, 0.999)
         eps (float): added to the gradient's size. Default: 1e-8
         weight_decay (float): L2 penalty. Default: 0
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        foreach (bool): accepted; a step is always fused
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
-        capturable (bool): for accelerators only. Default: False
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(2))
     >>> w.grad = torch.tensor([1., -2.])

@@ -39,10 +39,11 @@ class ASGD(StepOptimizer):
         alpha (float): power of the rate's decay. Default: 0.75
         t0 (float): the step at which averaging starts. Default: 1e6
         weight_decay (float): L2 penalty. Default: 0
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        foreach (bool): accepted; a step is always fused
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
-        capturable (bool): for accelerators only. Default: False
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(1))
     >>> w.grad = torch.ones(1)

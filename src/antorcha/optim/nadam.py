@@ -44,9 +44,10 @@ class NAdam(StepOptimizer):
         weight_decay (float): L2 penalty. Default: 0
         momentum_decay (float): how fast the momentum reaches beta1. Default: 4e-3
         decoupled_weight_decay (bool): decay the weights themselves, as AdamW. Default: False
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        foreach (bool): accepted; a step is always fused
         maximize (bool): step along the gradient instead of against it. Default: False
-        capturable (bool): for accelerators only. Default: False
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
         differentiable (bool): let autograd record the step. Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(2))

@@ -46,8 +46,9 @@ class RMSprop(StepOptimizer):
         momentum (float): Default: 0
         centered (bool): divide by the standard deviation. Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
-        capturable (bool): for accelerators only. Default: False
+        foreach (bool): accepted; a step is always fused
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
         differentiable (bool): let autograd record the step. Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(1))

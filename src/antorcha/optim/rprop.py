@@ -37,8 +37,9 @@ class Rprop(StepOptimizer):
         lr (float or Tensor): the first step size. Default: 1e-2
         etas (pair of float): the factors of shrinking and growing. Default: (0.5, 1.2)
         step_sizes (pair of float): the least and the largest step size. Default: (1e-6, 50)
-        capturable (bool): for accelerators only. Default: False
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
+        foreach (bool): accepted; a step is always fused
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
 

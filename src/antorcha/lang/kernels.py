@@ -91,6 +91,20 @@ class Reduce:
 
 
 @struct
+class Folds:
+    """Tensors folded to an element each, of one output: a Reduce of every input over all its dims.
+
+    The inputs have one dtype, and each lies in one piece; the order of its elements is free. The
+    expressions are those of a Reduce, whose ``lift`` asks for no position.
+    """
+
+    start: tuple[float | int | bool, ...]
+    lift: tuple[Expr, ...]
+    merge: tuple[Expr, ...]
+    finish: tuple[Expr, ...]
+
+
+@struct
 class Rows:
     """A row program: each output row is computed from the input rows alone, along the last dim.
 
@@ -487,9 +501,9 @@ class Unfold:
 
 
 Description = (
-    Draw | Pointwise | Updates | Reduce | Rows | Scan | Host | Matrices | Fourier | MatMul | Conv
-    | Pooling | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange
-    | Range | Check | Unfold | Resample | Attention
+    Draw | Pointwise | Updates | Reduce | Folds | Rows | Scan | Host | Matrices | Fourier | MatMul
+    | Conv | Pooling | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins
+    | Arrange | Range | Check | Unfold | Resample | Attention
 )  # fmt: skip
 Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
@@ -524,7 +538,7 @@ class Backend(Protocol):
     name: str
     host_memory: bool  # are its storages' addresses readable by this process?
 
-    # A device that runs `Updates` in few launches says so by ``updates_together = True``.
+    # A device that runs `Updates` and `Folds` in few launches says so by ``runs_together = True``.
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[In]) -> Launch: ...
 

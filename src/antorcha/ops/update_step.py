@@ -50,6 +50,7 @@ class UpdateStep:
     """
 
     grads = 1  # tensors that are only read, after the first
+    wide = False  # are shared tensors not rounded to the dtype of what is written?
 
     def __init__(self, fn: Update) -> None:
         self.fn = fn
@@ -214,24 +215,21 @@ class UpdateStep:
         places = [0, *range(len(written), len(written) + self.grads), *range(1, len(written))]
         args: list[Any] = [E.input_(k, dtype) for k in places]
         at = len(written) + len(read)
+        kind = dtypes.promote_types(dtype, dtypes.float32)
+        counts = [E.input_(len(written) + self.grads + k, kind) for k in range(len(one.counts))]
         derived = bool(one.counts) and self.derived is not None
-        kind = dtype if not derived else dtypes.promote_types(dtype, dtypes.float32)
         numbers: list[Any] = []
         for each in kinds:
-            numbers.append(None if each is None else E.input_(at, kind))
+            exact = derived or isinstance(each, Layout)
+            numbers.append(None if each is None else E.input_(at, kind if exact else dtype))
             at += each is not None
         if derived:
             assert self.derived is not None
-            counts = [E.input_(len(written) + self.grads + k, kind) for k in range(len(one.counts))]
-            numbers = [
-                n if n is None else E.cast(n, dtype) if isinstance(n, E.Expr) else n
-                for n in self.derived(*counts, *numbers)
-            ]  # fmt: skip
-        elif one.counts:
-            numbers = [
-                *[E.input_(len(written) + self.grads + k, kind) for k in range(len(one.counts))],
-                *numbers,
-            ]  # fmt: skip
+            numbers = self.derived(*counts, *numbers)
+        else:
+            numbers = [*counts, *numbers]
+        if not self.wide:
+            numbers = [E.cast(n, dtype) if isinstance(n, E.Expr) else n for n in numbers]
         return self._results([*args, *numbers], dtype, flags)
 
     def _check(self, layouts: Sequence[Layout]) -> None:
@@ -261,8 +259,8 @@ class CountStep(UpdateStep):
 
 
 def runs_together(device: Device) -> bool:
-    """Does a device run `Updates` in few launches?"""
-    return getattr(backend(device), "updates_together", False)
+    """Does a device run `Updates` and `Folds` in few launches?"""
+    return getattr(backend(device), "runs_together", False)
 
 
 def _kind_of(number: Any) -> Any:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import antorcha as t
-from antorcha.devices.gpu import fallback
+from antorcha.devices.gpu import fallback, templates
 from antorcha.devices.sim.device import SimulatedBackend
+from antorcha.lang import kernels
+from antorcha.runtime.call import plan
 
 optim = t.optim
 OPTIMIZERS: dict[str, Callable[..., Any]] = {
@@ -169,3 +171,66 @@ def test_functional_form_and_groups() -> None:
     optimizer.step()
     assert both[0].tolist() == pytest.approx([-0.1] * 3)
     assert both[1].tolist() == pytest.approx([-0.2] * 3)
+
+
+def test_norms_and_scaling_of_many() -> None:
+    """Clipping, and a gradient scaler's steps, in few launches and without a wait."""
+    shapes = [(3, 5), (), (70, 300), (1,), *[(k + 1, 2) for k in range(70)]]
+    wrong = []
+    for dtype, most in ((t.float32, 1e-5), (t.float64, 1e-12), (t.bfloat16, 2e-2)):
+        grads = [t.tensor(x).to(dtype) for x in values_of(shapes)]
+        for ord in (2.0, 1.0, float("inf"), 3.0):
+            found = []
+            for device in ("cpu", "sim"):
+                params = [t.zeros(g.shape, dtype=dtype, device=device) for g in grads]
+                for p, g in zip(params, grads, strict=True):
+                    p.grad = g.to(device, copy=True)
+                params[0].grad = params[0].grad.t().contiguous().t()
+                fallback.noted.clear()
+                total = t.nn.utils.clip_grad_norm_(params, 0.5, ord)
+                every = [p.grad.cpu().to(t.float64).flatten() for p in params]
+                found.append(t.cat([total.cpu().to(t.float64).flatten(), *every]).numpy())
+            close = np.allclose(found[0], found[1], most, most * 1e-3)
+            if not close or fallback.noted:
+                worst_at = np.abs(found[0] - found[1]).max()
+                wrong.append(f"{dtype} {ord}: {worst_at} {dict(fallback.noted)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_gradient_scaler() -> None:
+    """Scale, count and parameters as on the CPU, over steps with and without an overflow."""
+    seen = []
+    for device in ("cpu", "sim"):
+        params = [t.ones(k + 1, device=device, requires_grad=True) for k in range(5)]
+        scaler = t.amp.GradScaler(device, init_scale=8.0, growth_interval=3)
+        optimizer = optim.SGD(params, lr=0.5)
+        found = []
+        for bad in (0, 0, 1, 0, 0, 0, 0, 1):
+            optimizer.zero_grad()
+            scaler.scale(sum([p.sum() for p in params])).backward()
+            if bad:
+                params[3].grad[2] = float("nan" if len(found) > 3 else "inf")
+            scaler.step(optimizer)
+            scaler.update()
+            found.append((scaler.get_scale(), scaler._get_growth_tracker(), params[3].tolist()))
+        seen.append(found)
+    assert seen[0] == seen[1]
+    assert {scale for scale, _, _ in seen[0]} == {4.0, 8.0}
+
+
+def test_what_is_asked_of_many_means_the_same_to_numpy() -> None:
+    """The descriptions by NumPy on copies, where there is no template."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (kernels.Updates, kernels.Folds):
+            patch.delitem(templates.PLANNERS, kind)
+        plan.flush()
+        fallback.noted.clear()
+        x, y = t.tensor([3.0, 0.0]).to("sim"), t.tensor([[4.0]]).to("sim")
+        for p in (x, y):
+            p.grad = p.clone()
+        assert t.nn.utils.clip_grad_norm_([x, y], 1.0).item() == 5.0
+        assert x.grad.tolist() == pytest.approx([0.6, 0.0])
+        optim.SGD([x, y], lr=1.0).step()
+        assert y.item() == pytest.approx(3.2)
+        assert set(fallback.noted) == {"Updates", "Folds"}
+    plan.flush()

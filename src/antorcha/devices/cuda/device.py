@@ -48,7 +48,7 @@ class CudaBackend:
 
     name = "cuda"
     host_memory = False
-    updates_together = True
+    runs_together = True
 
     def __init__(self, index: int) -> None:
         self.gpu: Gpu = gpu(index)

@@ -33,6 +33,7 @@ from antorcha.lang.kernels import (
     Description,
     Distinct,
     Draw,
+    Folds,
     Fourier,
     Gather,
     Host,
@@ -219,7 +220,20 @@ def _reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute
     return compute
 
 
-def fold_tree(what: Reduce, state: list[Array], rows: int) -> list[Array]:
+def _folds(what: Folds, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    def compute(values: list[Any]) -> list[Any]:
+        found = []
+        for value in values:
+            lifted = [np.atleast_2d(E.evaluate(e, [np.ravel(value)])) for e in what.lift]
+            count = np.full(1, np.size(value), np.int64)
+            state = fold_tree(what, lifted, 1)
+            found.append([E.evaluate(e, [*state, count])[0] for e in what.finish])
+        return [np.array(column) for column in zip(*found, strict=True)]
+
+    return compute
+
+
+def fold_tree(what: Reduce | Folds, state: list[Array], rows: int) -> list[Array]:
     """Merges columns pairwise until one is left."""
     while state[0].shape[1] > 1:
         n = state[0].shape[1]
@@ -358,10 +372,10 @@ def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..
 
 
 _COMPUTE: dict[type, Callable[..., Compute]] = {
-    Pointwise: _pointwise, Updates: _updates, Reduce: _reduce, Rows: _rows, Scan: _scan,
-    Host: _host, Matrices: _host, Fourier: _of_outs(compute_fourier), MatMul: _matmul, Conv: _conv,
-    Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
-    Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
+    Pointwise: _pointwise, Updates: _updates, Reduce: _reduce, Folds: _folds, Rows: _rows,
+    Scan: _scan, Host: _host, Matrices: _host, Fourier: _of_outs(compute_fourier),
+    MatMul: _matmul, Conv: _conv, Pooling: _of_outs(compute_pooling),
+    Gather: _of_outs(compute_gather), Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
     Search: _of_outs(compute_search), Select: _of_outs(compute_select),
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,

@@ -373,15 +373,14 @@ def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..
 
 _COMPUTE: dict[type, Callable[..., Compute]] = {
     Pointwise: _pointwise, Updates: _updates, Reduce: _reduce, Folds: _folds, Rows: _rows,
-    Scan: _scan, Host: _host, Matrices: _host, Fourier: _of_outs(compute_fourier),
-    MatMul: _matmul, Conv: _conv, Pooling: _of_outs(compute_pooling),
-    Gather: _of_outs(compute_gather), Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
+    Scan: _scan, Host: _host, Matrices: _host, Fourier: _of_outs(compute_fourier), MatMul: _matmul,
+    Conv: _conv, Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
+    Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
     Search: _of_outs(compute_search), Select: _of_outs(compute_select),
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
-    Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
-    Check: _check, Unfold: _of_outs(compute_unfold),
-    Resample: _of_outs(compute_resample), Attention: _of_outs(compute_attention),
-    Draw: compute_draw,
+    Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range, Check: _check,
+    Unfold: _of_outs(compute_unfold), Resample: _of_outs(compute_resample),
+    Attention: _of_outs(compute_attention), Draw: compute_draw,
 }  # fmt: skip
 
 

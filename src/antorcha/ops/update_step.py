@@ -102,8 +102,8 @@ class UpdateStep:
         return left
 
     def together(self, sets: Sequence[UpdateSet], numbers: Numbers, flags: int) -> None:
-        """Updates many parameters of the same dtypes, in few launches. Where they have counts, the
-        numbers are the settings from which those of the update are derived."""
+        """Updates many parameters of a device, in few launches. Where they have counts, the numbers
+        are the settings from which those of the update are derived."""
         kinds = tuple([_kind_of(n) for n in numbers])
         layouts = tuple([(*[t._layout for t in s.tensors], None, *[t._layout for t in s.counts])
                          for s in sets])  # fmt: skip
@@ -176,28 +176,33 @@ class UpdateStep:
     def _compile_sets(self, sets: Sequence[UpdateSet], kinds: tuple[Any, ...], flags: int) -> Any:
         """Launches, and the numbers of the sets that each updates: all that lie in one piece are
         updated together, and the others one by one."""
-        together: list[int] = []
+        together: dict[Any, list[int]] = {}
         apart: list[int] = []
         for k, (tensors, counts) in enumerate(sets):
             layouts = [t._layout for t in tensors]
             self._check(layouts)
             common_device(self.name, [*layouts, *[t._layout for t in counts]])
             alike = all([lies_alike(each, layouts[0]) for each in layouts])
-            (together if alike else apart).append(k)
+            if alike:
+                dtypes_of = tuple([t._layout.dtype for t in (*tensors, *counts)])
+                together.setdefault(dtypes_of, []).append(k)
+            else:
+                apart.append(k)
         shared = [float if kind is float else kind for kind in kinds if kind is not None]
-        exprs = self._exprs_of(sets[0], kinds, flags)
         where = backend(sets[0].tensors[0]._layout.device)
         found = []
-        if together:
-            what = Updates(exprs, self.grads, len(sets[0].counts), len(together))
+        for numbers in together.values():
+            exprs = self._exprs_of(sets[numbers[0]], kinds, flags)
+            what = Updates(exprs, self.grads, len(sets[0].counts), len(numbers))
             outs: list[Any] = []
             ins: list[Any] = []
-            for k in together:
+            for k in numbers:
                 own, read = self._layouts(sets[k])
                 outs += own
                 ins += (*own, *read)
-            found.append((where.compile(what, outs, [*ins, *shared]), together))
+            found.append((where.compile(what, outs, [*ins, *shared]), numbers))
         for k in apart:
+            exprs = self._exprs_of(sets[k], kinds, flags)
             own, read = self._layouts(sets[k])
             every = [_spread(each, own[0]) for each in (*own, *read, *shared)]
             found.append((where.compile(Pointwise(exprs), own, every), [k]))

@@ -222,6 +222,8 @@ def run_counted(
     None, what lies in the tensors ``counts``."""
     if known[0] is None:
         run(step, tensors, settings, flags, counts)
+    elif type(run) is JoinedSteps:
+        run(step, tensors, run.derived(step, known, settings), flags)
     else:
         assert step.derived is not None
         run(step, tensors, step.derived(*known, *settings), flags)

@@ -32,6 +32,8 @@ class JoinedSteps:
         self.capturable = capturable
         self.rounds: tuple[dict[Any, list[UpdateSet]], ...] = ({}, {}, {})
         self.numbers: dict[Any, Sequence[Any]] = {}
+        self.last: Any = None  # what was asked for last, and the sets of it
+        self.known: Any = None  # what numbers were derived from last, and they
 
     def __call__(
         self, step: UpdateStep, tensors: Sequence[Tensor], numbers: Sequence[Any], flags: int,
@@ -39,15 +41,30 @@ class JoinedSteps:
     ) -> None:  # fmt: skip
         if tensors[0]._layout.dtype.kind == "c":
             tensors = [T.view_as_real(t.detach()) for t in tensors]
-        layout = tensors[0]._layout
-        dtypes = [t._layout.dtype for t in (*tensors, *counts)]
+        device = tensors[0]._layout.device
+        last = self.last
+        same = last is not None and last[0] is step and last[1] is numbers and last[2] is device
+        if same and last[3] == flags and last[4] == turn:
+            last[5].append(UpdateSet(tensors, counts))
+            return
         shared = tuple([id(n) if isinstance(n, Tensor) else n for n in numbers])
-        key = step, flags, layout.device, *dtypes, *shared
+        key = step, flags, device, *shared
         found = self.rounds[turn].get(key)
         if found is None:
             found = self.rounds[turn][key] = []
             self.numbers[key] = numbers
         found.append(UpdateSet(tensors, counts))
+        self.last = step, numbers, device, flags, turn, found
+
+    def derived(self, step: UpdateStep, known: Any, settings: Sequence[Any]) -> Sequence[Any]:
+        """The numbers of an update that follow from counts which the host knows: most parameters
+        of a group have the same."""
+        last = self.known
+        if last is None or last[0] is not step or last[1] != known or last[2] is not settings:
+            assert step.derived is not None
+            last = self.known = step, known, settings, step.derived(*known, *settings)
+        numbers: Sequence[Any] = last[3]
+        return numbers
 
     def before(
         self, step: UpdateStep, tensors: Sequence[Tensor], numbers: Sequence[Any] = ()
@@ -69,6 +86,7 @@ class JoinedSteps:
                 key[0].together(sets, self.numbers[key], key[1])
             waiting.clear()
         self.numbers.clear()
+        self.last = None
 
 
 def check_capture(optimizer: Any, group: dict[str, Any], params: Sequence[Tensor]) -> None:

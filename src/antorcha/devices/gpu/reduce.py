@@ -45,8 +45,7 @@ from antorcha.lang.native.grid import (
 from antorcha.runtime.memory.layout import Layout
 
 ALONE = 512  # elements that one thread folds, one after the other
-ENOUGH = 512  # blocks that keep a GPU busy
-AHEAD = 8  # elements of a row that a thread loads before it folds them
+ENOUGH = 1024  # blocks that keep a GPU busy (measured on an H100: half as many are 8 % slower)
 
 
 class ReduceGrid(FoldTemplate):
@@ -61,15 +60,11 @@ class ReduceGrid(FoldTemplate):
     ) -> None:  # fmt: skip
         super().__init__(exprs, outs, ins, index, stage != "whole")
         self.team, self.stage, self.beside = team, stage, beside
-        # (where a thread has so many, and as many as its registers have room for)
-        words = sum([-(-t.size // 4) for t in self.types[self.nout :]])
-        self.ahead = max(AHEAD // max(words, 1), 1)
         self.threads = THREADS
         self.kept_dims, self.fold_dims = kept_dims, fold_dims
 
     def __native_key__(self) -> str:
         shape = f"{self.team}{self.stage}{self.beside}{self.kept_dims},{self.fold_dims}"
-        shape += f",{self.ahead}"
         return f"{self.fold_key()}|{shape}"
 
 
@@ -78,32 +73,17 @@ def fold_elements(P, words, places, at, fold_words, lo, hi, step):
     """The state of a row's elements lo, lo + step, ... below hi."""
     state = fresh_state(P)
     i = lo
-    if P.ahead > 1:
-        while i + static(P.ahead - 1) * P.I(step) < hi:
-            several = [
-                fold_inputs(P, words, places, at, fold_words, i + u * P.I(step))
-                for u in static(range(P.ahead))
-            ]
-            for u in static(range(P.ahead)):
-                one = evaluate(P.lift, [*several[u], i64(i + u * P.I(step))], 0)
-                keep(P, state, merged(P, state, one))
-            i += P.ahead * P.I(step)
     while i < hi:
-        values = fold_inputs(P, words, places, at, fold_words, i)
-        keep(P, state, merged(P, state, evaluate(P.lift, [*values, i64(i)], 0)))
-        i += P.I(step)
+        off = offsets_of(P, words, fold_words, P.fold_dims, P.nin, i)
+        values = [
+            load_element(P, words, P.nout + k, places[P.nout + k], at[P.nout + k] + off[k])
+            if P.used[k] else None
+            for k in static(range(P.nin))
+        ]  # fmt: skip
+        one = evaluate(P.lift, [*values, i64(i)], 0)
+        keep(P, state, merged(P, state, one))
+        i += step
     return state
-
-
-@inline
-def fold_inputs(P, words, places, at, fold_words, i):
-    """The inputs at element i of a row; None where one is not used."""
-    off = offsets_of(P, words, fold_words, P.fold_dims, P.nin, i)
-    return [
-        load_element(P, words, P.nout + k, places[P.nout + k], at[P.nout + k] + off[k])
-        if P.used[k] else None
-        for k in static(range(P.nin))
-    ]  # fmt: skip
 
 
 @inline

@@ -30,7 +30,7 @@ from antorcha.devices.gpu.pointwise import (
     load_piece,
     store_piece,
 )
-from antorcha.devices.gpu.reduce import AHEAD, fold_team
+from antorcha.devices.gpu.reduce import fold_team
 from antorcha.lang.kernels import Folds, Updates, lies_alike
 from antorcha.lang.native import i64, inline, native, ptr, select, static, void
 from antorcha.lang.native.grid import PARAMETER_WORDS, block, device_pointer, thread
@@ -38,6 +38,7 @@ from antorcha.runtime.memory.layout import Layout
 
 MOST_ELEMENTS = 8  # of a thread
 EACH_FOLDED = 64  # elements that a thread folds
+AHEAD = 8  # of which it loads so many before it adds them
 MOST_OTHERS = 8  # words of a launch that folds, beside two for each tensor
 
 

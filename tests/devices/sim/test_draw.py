@@ -299,8 +299,8 @@ REJECTING: dict[str, tuple[str, Callable[..., Any], tuple[tuple[float, ...], ...
 
 
 def test_numbers_that_are_tried_again() -> None:
-    """As NumPy draws them from the same words, but for a few that hang on a rounding; the parameters
-    of each element, however they lie; the offset."""
+    """As NumPy draws them from the same words, but for a few that hang on a rounding; by parameters
+    of each element's own, however they lie."""
     fallback.noted.clear()
     wrong = []
     g = torch.Generator(device=SIM)

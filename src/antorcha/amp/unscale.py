@@ -21,7 +21,8 @@ def check_and_unscale(
     (What overflows is known from the gradients as they came.)"""
     values: list[Any] = [g._values() if getattr(g, "is_sparse", False) else g for g in grads]
     found = tensor_lists.overflows(values)
-    tensor_lists.scale(values, inv_scale)
+    for group in tensor_lists.groups_of(values):
+        tensor_lists.scale(group, inv_scale)
     return found if found_inf is None else T.maximum(found_inf, found)
 
 

@@ -1,4 +1,5 @@
-"""What is asked of many tensors at once: their norms, whether they are finite, and to scale them.
+"""What is asked of many tensors at once: their norms, whether they are finite; to scale or clear
+them.
 
 A device that can does it in few launches; on others these are a loop over ops. None waits for a
 device.
@@ -59,17 +60,47 @@ def scaled(x, factor):
     return E.cast(x, factor.dtype) * factor
 
 
-scaled.wide = True
+@CountStep
+def divided(x, factor):
+    """``x / factor``, rounded once."""
+    return E.cast(x, factor.dtype) / factor
+
+
+@CountStep
+def cleared(x):
+    """0."""
+    return E.const(0, x.dtype)
+
+
+scaled.wide = divided.wide = True
 
 
 def scale(tensors: Sequence[Tensor], factor: Tensor) -> None:
-    """Multiplies tensors in place by a tensor of one element; all are on one device."""
+    """Multiplies tensors in place by a tensor of one element; all are of one device and dtype."""
+    if takes_together(tensors):
+        scaled.together([UpdateSet((t,)) for t in tensors], (factor,), 0)
+    else:
+        for t in tensors:
+            T.mul_(t, factor)
+
+
+def divide(tensors: Sequence[Tensor], factor: Tensor) -> None:
+    """Divides tensors in place by a tensor of one element; all are of one device and dtype."""
+    if takes_together(tensors):
+        divided.together([UpdateSet((t,)) for t in tensors], (factor,), 0)
+    else:
+        for t in tensors:
+            T.div_(t, factor)
+
+
+def clear(tensors: Sequence[Tensor]) -> None:
+    """Fills tensors with 0."""
     for group in groups_of(tensors):
         if takes_together(group):
-            scaled.together([UpdateSet((t,)) for t in group], (factor,), 0)
+            cleared.together([UpdateSet((t,)) for t in group], (), 0)
         else:
             for t in group:
-                T.mul_(t, factor)
+                T.zero_(t)
 
 
 @CountStep
@@ -98,9 +129,9 @@ def takes_together(tensors: Sequence[Tensor]) -> bool:
     if len(tensors) < 2 or first.dtype.kind != "f" or not runs_together(first.device):
         return False
     layouts = [t._layout for t in tensors]
-    return all(
-        [lies_alike(o, o) and not may_overlap(o.shape, o.strides) for o in layouts]
-    )  # fmt: skip
+    if any([o.sparse for o in layouts]):
+        return False
+    return all([lies_alike(o, o) and not may_overlap(o.shape, o.strides) for o in layouts])
 
 
 OVERFLOW = Folding(

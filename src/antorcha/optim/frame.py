@@ -17,7 +17,7 @@ from antorcha.core import dtypes
 from antorcha.core.device import CPU
 from antorcha.core.lazy import lazy
 from antorcha.errors import DtypeError, GraphError, ValueRangeError
-from antorcha.ops import optim_step
+from antorcha.ops import optim_step, tensor_lists
 from antorcha.ops.kinds.record import T
 from antorcha.ops.update_step import UpdateStep, runs_together
 from antorcha.optim.optimizer import Optimizer
@@ -121,11 +121,10 @@ class StepOptimizer(Optimizer):
         if overflow is not None and float(overflow):
             return False
         if scale is not None:
+            every = [p._grad for group in self.param_groups for p in group["params"]]
             with no_grad():
-                for group in self.param_groups:
-                    for p in group["params"]:
-                        if p._grad is not None:
-                            p._grad.div_(scale)
+                for grads in tensor_lists.groups_of([g for g in every if g is not None]):
+                    tensor_lists.divide(grads, scale)
         return True
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -137,7 +136,7 @@ class StepOptimizer(Optimizer):
                 kept = self.state.get(p, {})
                 for name in self._scalars:
                     if name in kept and not isinstance(kept[name], Tensor):
-                        kept[name] = scalar(float(kept[name]), group)
+                        kept[name] = scalar(float(kept[name]), group, p)
 
 
 def check_dense(name: str, grad: Tensor) -> None:

@@ -21,6 +21,7 @@ from antorcha.core import dtypes, modes
 from antorcha.core.device import CPU
 from antorcha.core.hooks import hooks
 from antorcha.errors import ArgumentError, ValueRangeError, no_such_name, warn
+from antorcha.ops import tensor_lists
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
@@ -216,13 +217,15 @@ class Optimizer:
             self._drop_grads(set_to_none)
 
     def _drop_grads(self, set_to_none: bool) -> None:
+        left = []
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
                     param._grad = None
                 elif param._grad is not None:
-                    grad = param._grad.detach_().requires_grad_(False)
-                    grad.zero_()
+                    left.append(param._grad.detach_().requires_grad_(False))
+        if left:
+            tensor_lists.clear(left)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of all parameters; ``closure`` computes the loss again and returns it."""

@@ -218,6 +218,26 @@ def test_a_gradient_scaler() -> None:
     assert {scale for scale, _, _ in seen[0]} == {4.0, 8.0}
 
 
+def test_a_scaler_with_a_fused_optimizer_and_cleared_gradients() -> None:
+    seen = []
+    for device in ("cpu", "sim"):
+        params = [t.ones(k + 1, device=device, requires_grad=True) for k in range(5)]
+        params.append(t.ones(2, device=device, dtype=t.float64, requires_grad=True))
+        scaler = t.amp.GradScaler(device, init_scale=8.0)
+        optimizer = optim.AdamW(params, lr=0.1, fused=True)
+        for _ in range(2):
+            optimizer.zero_grad(set_to_none=False)
+            assert all([p.grad is None or not p.grad.any() for p in params])
+            scaler.scale(sum([(p * p).sum() for p in params])).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        seen.append([x for p in params for x in (*p.tolist(), *p.grad.tolist())])
+        params[2].grad[1] = float("inf")
+        optimizer.zero_grad(set_to_none=False)
+        assert params[2].grad.tolist() == [0.0] * 3
+    assert seen[1] == pytest.approx(seen[0], rel=1e-6)
+
+
 def test_what_is_asked_of_many_means_the_same_to_numpy() -> None:
     """The descriptions by NumPy on copies, where there is no template."""
     with pytest.MonkeyPatch.context() as patch:

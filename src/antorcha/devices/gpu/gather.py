@@ -51,7 +51,7 @@ from antorcha.devices.gpu.moves import (
 from antorcha.devices.gpu.segments import Workspace
 from antorcha.lang.kernels import Gather, Scatter
 from antorcha.lang.native import i64, inline, native, ptr, static, void
-from antorcha.lang.native.grid import block, device_pointer, thread
+from antorcha.lang.native.grid import PARAMETER_WORDS, block, device_pointer, thread
 from antorcha.lang.native.types import Ty
 from antorcha.runtime.memory.layout import Layout
 
@@ -248,6 +248,8 @@ def _gather_step(
     pairs = [w for pair in zip(where.sizes, where.steps, strict=True) for w in pair]
     dims = (*dim_words(flat[0], [flat[1]]), *own, *dim_words(sizes, columns))
     words = (count, where.count, bits, *pairs, *dims)
+    if len(operands) + len(words) > PARAMETER_WORDS:
+        raise Unsupported(f"{len(indices)} index tensors and {len(sizes)} dims")
     return GridStep(kernel, {"P": template}, blocks, THREADS, operands, words)
 
 

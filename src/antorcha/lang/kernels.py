@@ -44,6 +44,33 @@ class Pointwise:
 
 
 @struct
+class Updates:
+    """Sets of tensors, each updated in place by the same expressions: many Pointwise at once.
+
+    A set has a tensor for each of ``exprs``, which is written, ``read`` more that lie as these do,
+    in one piece, and ``single`` of one element. The outputs are the written ones, set after set;
+    the inputs those again, the others of each set after them, and at the end what all sets share:
+    numbers, and tensors of one element. ``exprs`` are a Pointwise's over the inputs of a set, then
+    the shared ones.
+    """
+
+    exprs: tuple[Expr, ...]
+    read: int
+    single: int
+    sets: int
+
+    def inputs_of(self, k: int) -> slice:
+        """Where the inputs of set k stand among all."""
+        each = len(self.exprs) + self.read + self.single
+        return slice(k * each, (k + 1) * each)
+
+    @property
+    def shared(self) -> slice:
+        """Where those stand that all sets share."""
+        return slice(self.inputs_of(self.sets).start, None)
+
+
+@struct
 class Reduce:
     """Folds the elements along some dims into a state, merges states, and finishes them.
 
@@ -61,6 +88,20 @@ class Reduce:
     merge: tuple[Expr, ...]
     finish: tuple[Expr, ...]
     name: str = ""  # sum, max, ...: lets a device recognise the common ones
+
+
+@struct
+class Folds:
+    """Tensors folded to an element each, of one output: a Reduce of every input over all its dims.
+
+    The inputs have one dtype, and each lies in one piece; the order of its elements is free. The
+    expressions are those of a Reduce, whose ``lift`` asks for no position.
+    """
+
+    start: tuple[float | int | bool, ...]
+    lift: tuple[Expr, ...]
+    merge: tuple[Expr, ...]
+    finish: tuple[Expr, ...]
 
 
 @struct
@@ -460,12 +501,21 @@ class Unfold:
 
 
 Description = (
-    Draw | Pointwise | Reduce | Rows | Scan | Host | Matrices | Fourier | MatMul | Conv | Pooling
-    | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
-    | Check | Unfold | Resample | Attention
+    Draw | Pointwise | Updates | Reduce | Folds | Rows | Scan | Host | Matrices | Fourier | MatMul
+    | Conv | Pooling | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins
+    | Arrange | Range | Check | Unfold | Resample | Attention
 )  # fmt: skip
 Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
+
+
+def lies_alike(one: Layout, other: Layout) -> bool:
+    """Do two tensors have the same elements at the same distances, in one piece? (The other one's
+    elements do not overlap.)"""
+    if one.shape != other.shape or one.high - one.low != one.numel:
+        return False
+    pairs = zip(one.shape, one.strides, other.strides, strict=True)
+    return all([n == 1 or a == b for n, a, b in pairs])
 
 
 def is_dynamic(what: Description) -> bool:
@@ -487,6 +537,8 @@ class Backend(Protocol):
 
     name: str
     host_memory: bool  # are its storages' addresses readable by this process?
+
+    # A device that runs `Updates` and `Folds` in few launches says so by ``runs_together = True``.
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[In]) -> Launch: ...
 

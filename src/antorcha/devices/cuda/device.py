@@ -50,6 +50,7 @@ class CudaBackend:
 
     name = "cuda"
     host_memory = False
+    runs_together = True
 
     def __init__(self, index: int) -> None:
         self.gpu: Gpu = gpu(index)

@@ -30,6 +30,8 @@ def _deferred(module: str, name: str) -> Planner:
 
 PLANNERS: dict[type, Planner] = {
     kernels.Pointwise: plan_pointwise,
+    kernels.Updates: _deferred("updates", "plan_updates"),
+    kernels.Folds: _deferred("updates", "plan_folds"),
     kernels.Reduce: _deferred("reduce", "plan_reduce"),
     kernels.Rows: _deferred("rows", "plan_rows"),
     kernels.Scan: _deferred("scan", "plan_scan"),

@@ -107,6 +107,7 @@ class SimulatedBackend:
 
     name = "sim"
     host_memory = False
+    runs_together = True
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         return compile_for(self, what, outs, ins)

@@ -59,6 +59,9 @@ class CudaBackend:
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
 
+    def attends(self, dtype: dtypes.dtype) -> bool:
+        return dtype.name in ("float16", "bfloat16")
+
     def allocate(self, nbytes: int) -> Storage:
         """A storage in the GPU's memory, undefined."""
         block = self.gpu.memory.allocate(nbytes)

@@ -13,11 +13,17 @@ from antorcha.core.memo import kept
 from antorcha.devices.emit import MOST_KEPT, Unsupported
 from antorcha.devices.gpu.attention_cores import CORE_WORDS, LN_2, attention_cores
 from antorcha.devices.gpu.attention_frame import AttentionCode, last_strides, padded
+from antorcha.devices.gpu.attention_gradient_cores import (
+    SUM,
+    GradientCode,
+    attention_gradient_cores,
+)
 from antorcha.devices.gpu.frame import GridPlan, GridStep, blocks_for, dim_words, index_type
-from antorcha.lang.kernels import Attention
+from antorcha.lang.kernels import Attention, AttentionGradient
 from antorcha.runtime.memory.layout import Layout
 
 MOST_FEATURES = 256  # whose sums a warp's registers hold
+MOST_GRADIENT_FEATURES = 128
 _codes: dict[Any, AttentionCode] = {}
 
 
@@ -78,4 +84,45 @@ def takes_cores(outs: Sequence[Layout], ins: Sequence[Layout], most: int = MOST_
     return half and 0 < query.shape[-1] <= most and value.shape[-1] <= most
 
 
-_ = Unsupported
+# ------------------------------------------------------------------------------------ gradients
+def gradient_cuts(depth: int, wide: int) -> list[tuple[str, tuple[int, int, int]]]:
+    """What each kernel finds; warps, fragments of rows of each, and rows of a tile beside."""
+    most = max(depth, wide)
+    if most <= 64:
+        return [("query", (4, 1, 64)), ("key value", (4, 1, 64))]
+    if most <= 96:
+        return [("query", (4, 1, 32)), ("key value", (4, 1, 32))]
+    return [(finds, (4, 1, 32)) for finds in ("query", "key", "value")]
+
+
+def plan_gradient(
+    what: AttentionGradient, outs: Sequence[Layout], ins: Sequence[Any]
+) -> GridPlan:
+    """The gradient of attention."""
+    if not takes_cores([ins[3]], ins, MOST_GRADIENT_FEATURES):
+        raise Unsupported(f"the gradient of attention of {ins[0].dtype}")
+    operands = (*outs, *ins)
+    *heads, queries, features = ins[0].shape
+    keys, width = ins[2].shape[-2:]
+    rows = [k != SUM for k in range(len(operands))]
+    sizes, columns = heads_of(operands, rows)
+    widths = padded(features), padded(width)
+    count = math.prod(heads)
+    index, dims = index_type(operands, ins[3].numel), len(sizes)
+    strides = [s for o, r in zip(operands, rows, strict=True) for s in last_strides(o, r)]
+    steps = []
+    for finds, cut in gradient_cuts(*widths):
+        code = GradientCode(finds, outs, ins, index, what.causal, dims, widths, cut)
+        code = kept(_codes, code.__native_key__(), lambda _, code=code: code, MOST_KEPT)
+        tiles = -(-(queries if code.by_query else keys) // code.rows)
+        words = (
+            count, queries, keys, features, width, tiles, bits_of(what.scale), *strides,
+            *dim_words(sizes, columns),
+        )  # fmt: skip
+        steps.append(
+            GridStep(
+                attention_gradient_cores, {"P": code}, blocks_for(count * tiles, 1), code.threads,
+                tuple(range(len(operands) + 1)), words,
+            )  # fmt: skip
+        )
+    return GridPlan(tuple(steps), (4 * max(count * queries, 1),))

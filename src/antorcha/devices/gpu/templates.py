@@ -36,6 +36,7 @@ PLANNERS: dict[type, Planner] = {
     kernels.MatMul: _deferred("matmul", "plan_matmul"),
     kernels.Conv: _deferred("conv", "plan_conv"),
     kernels.Attention: _deferred("attention", "plan_attention"),
+    kernels.AttentionGradient: _deferred("attention_plan", "plan_gradient"),
     kernels.Gather: _deferred("gather", "plan_gather"),
     kernels.Scatter: _deferred("scatter", "plan_scatter"),
     kernels.Sort: _deferred("sort", "plan_sort"),

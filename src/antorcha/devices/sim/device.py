@@ -114,6 +114,9 @@ class SimulatedBackend:
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
 
+    def attends(self, dtype: dtypes.dtype) -> bool:
+        return dtype.name in ("float16", "bfloat16")
+
     allocate = staticmethod(new_storage)
 
     def from_host(self, array: np.ndarray[Any, Any], out: Layout) -> Storage:

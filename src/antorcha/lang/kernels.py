@@ -504,9 +504,10 @@ class Backend(Protocol):
         """Is there a kernel for that product of halves? Else they are widened first."""
         ...
 
-    def attends(self, dtype: dtype) -> bool:
-        """Are there kernels for attention in this dtype and for its gradient? Else halves are
-        widened, and what is to be differentiated is recorded as products and a softmax."""
+    def attends(self, dtype: dtype, features: int, gradient: bool) -> bool:
+        """Is there a kernel for attention in this dtype to so many features at most, or for its
+        ``gradient``, too? Else halves are widened, and what is to be differentiated is recorded as
+        products and a softmax."""
         ...
 
     def allocate(self, nbytes: int) -> Storage: ...

@@ -208,7 +208,7 @@ def scaled_dot_product_attention(
     bare = attn_mask is None and not dropout_p and dtype.kind == "f"
     fits = bare and _fits(query, key, value)
     wants = _wants_gradient(query, key, value)
-    if fits and backend(query._layout.device).attends(dtype) and not modes.duals:
+    if fits and not modes.duals and _attends(query, value, wants):
         if wants:
             return T.attention_with_sums(query, key, value, scale, is_causal)[0]
         return T.attention(query, key, value, scale, is_causal)
@@ -226,6 +226,13 @@ def scaled_dot_product_attention(
         weights = T.dropout(weights, dropout_p, True)
     found = T.matmul(weights, value)
     return found if found._layout.dtype is dtype else T.to_dtype(found, dtype)
+
+
+def _attends(query: _Any, value: _Any, gradient: bool) -> bool:
+    """Has the device a kernel for these, or for their gradient, too?"""
+    layout = query._layout
+    features = max(layout.shape[-1], value._layout.shape[-1])
+    return bool(backend(layout.device).attends(layout.dtype, features, gradient))
 
 
 def _fits(query: _Any, key: _Any, value: _Any) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.emit import MOST_KEPT, Unsupported
-from antorcha.devices.gpu.attention_plan import plan_cores, takes_cores
+from antorcha.devices.gpu.attention_plan import MOST_FEATURES, plan_cores, takes_cores
 from antorcha.devices.gpu.frame import (
     GridPlan,
     GridStep,
@@ -277,7 +277,7 @@ def plan_attention(what: Attention, outs: Sequence[Layout], ins: Sequence[Any]) 
         raise Unsupported(f"attention of {query.dtype}")
     if not out.numel:
         return GridPlan(())
-    if takes_cores(outs, ins):
+    if takes_cores(out, ins, MOST_FEATURES):
         return plan_cores(what, outs, ins)
     *heads, queries, features = query.shape
     keys, width = value.shape[-2:]

@@ -10,14 +10,17 @@ scores by a scale that is not negative: the queries' signs change where it is.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from antorcha.devices.gpu.attention_frame import (
+    AttentionCode,
     add_rows,
     as_lefts,
     fetch_rows,
     places_of,
     product_by_rows,
     row_fragments,
+    sources_of,
     store_rows,
     word,
 )
@@ -33,6 +36,14 @@ SUM = 1  # the sums' place among the operands where they are asked for
 CORE_WORDS = ("heads", "queries", "keys", "features", "width", "tiles", "scale", "signs")
 LN_2 = math.log(2)
 QUAD = (1, 2)  # lanes that share rows of fragments differ in these bits
+
+
+class ForwardCode(AttentionCode):
+    """The code of attention of queries, keys and values."""
+
+    def __init__(self, *args: Any) -> None:
+        first = len(args[0])
+        super().__init__(*args, sources=(first, first + 1, first + 2), own=CORE_WORDS)
 
 
 @inline
@@ -99,18 +110,18 @@ def finish_rows(P, words, place, row, queries, scale, tops, totals, sums):
 
 
 @inline
-def copy_tile(P, words, places, keys_room, values_room, stage, begin, limit):
+def copy_tile(P, words, keys, values, keys_room, values_room, stage, begin, limit):
     """Begins to copy a tile of keys and of values to a stage."""
-    each = static(P.columns * (P.depth + 8))
-    other = static(P.columns * (P.wide + 8))
+    each = static(P.planes * P.tile_size(P.depth))
+    other = static(P.planes * P.tile_size(P.wide))
     key = static(P.nout - 1 + KEY)
     value = static(P.nout - 1 + VALUE)
     fetch_rows(
-        P, words, key, keys_room + stage * each, P.depth, places[key], begin, limit,
+        P, words, key, keys_room + stage * each, P.depth, keys, begin, limit,
         word(P, words, "features"),
     )  # fmt: skip
     fetch_rows(
-        P, words, value, values_room + stage * other, P.wide, places[value], begin, limit,
+        P, words, value, values_room + stage * other, P.wide, values, begin, limit,
         word(P, words, "width"),
     )  # fmt: skip
     commit_copies()
@@ -121,10 +132,9 @@ def attend(
     P, words, keys_room, values_room, stage, lefts, row, begin, limit, tops, totals, sums
 ):  # fmt: skip
     """Adds what this warp's queries find among a tile of keys."""
-    T = static(P.types[0])
     scale = f32(bitcast(f64, words[static(P.word["scale"])]))
-    room = keys_room + stage * static(P.columns * (P.depth + 8))
-    scores = product_by_rows(P, T, lefts, room, P.depth)
+    room = keys_room + stage * static(P.planes * P.tile_size(P.depth))
+    scores = product_by_rows(P, lefts, room, P.depth)
     end = begin + static(P.columns)
     if P.causal:
         if end > limit or end > row + 1:
@@ -133,35 +143,41 @@ def attend(
         if end > limit:
             hide(P, scores, row, begin, limit)
     weigh(P, scores, scale, tops, totals, sums)
-    room = values_room + stage * static(P.columns * (P.wide + 8))
-    add_rows(P, T, as_lefts(P, T, scores), room, P.wide, sums)
+    room = values_room + stage * static(P.planes * P.tile_size(P.wide))
+    add_rows(P, as_lefts(P, scores), room, P.wide, sums)
 
 
 @native
 def attention_cores(words: ptr[i64], *, P) -> void:
     """Words: those of ``CORE_WORDS``, each operand's last strides, then the heads' dims."""
-    T = static(P.types[0])
-    keys_room = shared(T, static(2 * P.columns * (P.depth + 8)))
-    values_room = shared(T, static(2 * P.columns * (P.wide + 8)))
+    keys_room = shared(P.T, static(2 * P.planes * P.tile_size(P.depth)))
+    values_room = shared(P.T, static(2 * P.planes * P.tile_size(P.wide)))
     heads, queries = word(P, words, "heads"), word(P, words, "queries")
     b = P.I(block())
     tile = word(P, words, "tiles") - 1 - b // heads  # (the longest first, where they differ)
-    places = places_of(P, words, b % heads)
+    head = b % heads
+    places = places_of(P, words, head)
     first = tile * static(P.rows)
     row = first + P.I(thread()) // WARP * static(P.atoms * 16)
     limit = word(P, words, "keys")
+    query = static(P.nout - 1 + QUERY)
+    key = static(P.nout - 1 + KEY)
+    value = static(P.nout - 1 + VALUE)
+    keys = sources_of(P, words, key, places[key], P.depth, limit, head)
+    values = sources_of(P, words, value, places[value], P.wide, limit, head)
     if P.causal:
         limit = min(limit, first + static(P.rows))
-    copy_tile(P, words, places, keys_room, values_room, P.I(0), P.I(0), limit)
-    query = static(P.nout - 1 + QUERY)
+    copy_tile(P, words, keys, values, keys_room, values_room, P.I(0), P.I(0), limit)
     lefts = row_fragments(
-        P, words, query, places[query], P.depth, row, queries, word(P, words, "features")
-    )
+        P, words, query, sources_of(P, words, query, places[query], P.depth, queries, head),
+        P.depth, row, queries, word(P, words, "features"),
+    )  # fmt: skip
     signs = u32(words[static(P.word["signs"])])
     for a in static(range(P.atoms)):
         for c in static(range(P.depth // 16)):
-            for k in static(range(4)):
-                lefts[a][c][k] = lefts[a][c][k] ^ signs
+            for p in static(range(P.planes)):
+                for k in static(range(4)):
+                    lefts[a][c][p][k] = lefts[a][c][p][k] ^ signs
     scale = f32(bitcast(f64, words[static(P.word["scale"])]))
     tops = [[f32(float("-inf"))] * 2 for a in static(range(P.atoms))]
     totals = [[f32(0)] * 2 for a in static(range(P.atoms))]
@@ -172,8 +188,9 @@ def attention_cores(words: ptr[i64], *, P) -> void:
         wait_copies(0)
         barrier()
         copy_tile(
-            P, words, places, keys_room, values_room, 1 - stage, begin + static(P.columns), limit
-        )
+            P, words, keys, values, keys_room, values_room, 1 - stage,
+            begin + static(P.columns), limit,
+        )  # fmt: skip
         if P.causal:
             if begin < row + static(P.atoms * 16):  # (else no query of this warp looks there)
                 attend(

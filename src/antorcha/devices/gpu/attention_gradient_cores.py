@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.devices.gpu.attention_frame import (
-    FULL,
     AttentionCode,
     add_rows,
     as_lefts,
@@ -21,9 +20,11 @@ from antorcha.devices.gpu.attention_frame import (
     places_of,
     product_by_rows,
     row_fragments,
+    sources_of,
     store_rows,
     word,
 )
+from antorcha.devices.gpu.frame import load_element
 from antorcha.lang.native import (
     bitcast,
     bool_,
@@ -36,7 +37,6 @@ from antorcha.lang.native import (
     ptr,
     select,
     static,
-    u16,
     void,
 )
 from antorcha.lang.native.approximate import exp2_near
@@ -53,6 +53,7 @@ from antorcha.lang.native.grid import (
 from antorcha.lang.native.tensor_cores import commit_copies, wait_copies
 
 QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT, QUERY, KEY, VALUE, OUT, SUM, GRAD = range(9)
+SOURCES = (QUERY, KEY, VALUE, GRAD)
 GRADIENT_WORDS = ("heads", "queries", "keys", "features", "width", "tiles", "scale")
 LOG2_E = 1.4426950408889634
 QUAD = (1, 2)  # lanes that share rows of fragments differ in these bits
@@ -63,7 +64,7 @@ class GradientCode(AttentionCode):
     of a block's rows are ``own``, what is beside them ``beside``."""
 
     def __init__(self, finds: str, *args: Any) -> None:
-        super().__init__(*args, own=GRADIENT_WORDS, more=1)
+        super().__init__(*args, sources=SOURCES, own=GRADIENT_WORDS, more=1)
         self.finds = finds
         self.by_query = finds == "query"
         self.by_scores = finds != "value"  # does it need the gradient of the scores?
@@ -92,16 +93,19 @@ def base_of(P, x, inside):
 
 
 @inline
-def row_sums(P, words, places, head, row, grads, bases, means):
+def element_of(P, words, k, place, row, column, inside):
+    """An element as f32, or zero."""
+    at = row * word(P, words, static(f"row{k}")) + column * word(P, words, static(f"column{k}"))
+    return select(inside, f32(load_element(P, words, k, place, select(inside, at, P.I(0)))), f32(0))
+
+
+@inline
+def row_sums(P, words, places, head, row, bases, means):
     """The sums of this warp's queries; writes those of G O, which other blocks read later."""
     lane = P.I(thread()) % WARP
-    T = static(P.types[GRAD])
-    queries = word(P, words, "queries")
+    queries, width = word(P, words, "queries"), word(P, words, "width")
     step = word(P, words, static(f"column{SUM}"))
     stored = means_of(P, words, head)
-    outs = row_fragments(
-        P, words, OUT, places[OUT], P.wide, row, queries, word(P, words, "width")
-    )
     for a in static(range(P.atoms)):
         for h in static(range(2)):
             own = row + static(a * 16 + h * 8) + lane // 4
@@ -109,13 +113,11 @@ def row_sums(P, words, places, head, row, grads, bases, means):
             x = places[SUM][select(inside, own * step, P.I(0))]
             bases[a][h] = base_of(P, x, inside)
             total = f32(0)
-            for c in static(range(P.wide // FULL)):
-                for side in static(range(2)):
-                    number = static(h + 2 * side)
-                    g, o = grads[a][c][number], outs[a][c][number]
-                    for shift in static((0, 16)):
-                        x = f32(bitcast(T, u16(g >> shift)))
-                        total = fma(x, f32(bitcast(T, u16(o >> shift))), total)
+            for c in static(range(P.wide // 4)):
+                column = static(c * 4) + lane % 4
+                found = inside & (column < width)
+                o = element_of(P, words, OUT, places[OUT], own, column, found)
+                total = fma(o, element_of(P, words, GRAD, places[GRAD], own, column, found), total)
             for mask in static(QUAD):
                 total = total + swap_lanes(total, mask)
             means[a][h] = total
@@ -124,18 +126,25 @@ def row_sums(P, words, places, head, row, grads, bases, means):
 
 
 @inline
-def copy_tile(P, words, places, first_room, second_room, stage, begin, limit):
+def both_sources(P, words, k, places, rows, head):
+    """Where the planes of an operand begin."""
+    depth = static(P.depth if k in (QUERY, KEY) else P.wide)
+    return sources_of(P, words, k, places[k], depth, rows, head)
+
+
+@inline
+def copy_tile(P, words, sources, first_room, second_room, stage, begin, limit):
     """Begins to copy a tile of what is beside the rows to a stage."""
     first = static(P.beside[0])
     second = static(P.beside[1])
-    each = static(P.columns * (P.depth + 8))
-    other = static(P.columns * (P.wide + 8))
+    each = static(P.planes * P.tile_size(P.depth))
+    other = static(P.planes * P.tile_size(P.wide))
     fetch_rows(
-        P, words, first, first_room + stage * each, P.depth, places[first], begin, limit,
+        P, words, first, first_room + stage * each, P.depth, sources[0], begin, limit,
         word(P, words, "features"),
     )  # fmt: skip
     fetch_rows(
-        P, words, second, second_room + stage * other, P.wide, places[second], begin, limit,
+        P, words, second, second_room + stage * other, P.wide, sources[1], begin, limit,
         word(P, words, "width"),
     )  # fmt: skip
     commit_copies()
@@ -201,14 +210,13 @@ def add_tile(
     means, totals, values,
 ):  # fmt: skip
     """Adds what a tile gives to this warp's rows."""
-    T = static(P.types[QUERY])
-    first = first_room + stage * static(P.columns * (P.depth + 8))
-    second = second_room + stage * static(P.columns * (P.wide + 8))
+    first = first_room + stage * static(P.planes * P.tile_size(P.depth))
+    second = second_room + stage * static(P.planes * P.tile_size(P.wide))
     scale = f32(bitcast(f64, words[static(P.word["scale"])])) * f32(LOG2_E)
-    scores = product_by_rows(P, T, lefts, first, P.depth)
+    scores = product_by_rows(P, lefts, first, P.depth)
     grads = scores
     if P.by_scores:
-        grads = product_by_rows(P, T, others, second, P.wide)
+        grads = product_by_rows(P, others, second, P.wide)
     room = sums_room + stage * static(2 * P.columns)
     weigh(P, scores, grads, scale, bases, means, room)
     end = begin + static(P.columns)
@@ -224,9 +232,9 @@ def add_tile(
             if begin < row + static(P.atoms * 16):
                 hide(P, scores, grads, row, begin, limit)
     if P.by_weights:
-        add_rows(P, T, as_lefts(P, T, scores), second, P.wide, values)
+        add_rows(P, as_lefts(P, scores), second, P.wide, values)
     if P.by_scores:
-        add_rows(P, T, as_lefts(P, T, grads), first, P.depth, totals)
+        add_rows(P, as_lefts(P, grads), first, P.depth, totals)
 
 
 @inline
@@ -269,9 +277,8 @@ def store_results(P, words, places, row, totals, values):
 def attention_gradient_cores(words: ptr[i64], *, P) -> void:
     """Words: where the sums of G O lie, ``GRADIENT_WORDS``, each operand's last strides, then the
     heads' dims."""
-    T = static(P.types[QUERY])
-    first_room = shared(T, static(2 * P.columns * (P.depth + 8)))
-    second_room = shared(T, static(2 * P.columns * (P.wide + 8)))
+    first_room = shared(P.T, static(2 * P.planes * P.tile_size(P.depth)))
+    second_room = shared(P.T, static(2 * P.planes * P.tile_size(P.wide)))
     sums_room = shared(f32, static(4 * P.columns))
     heads = word(P, words, "heads")
     queries, keys = word(P, words, "queries"), word(P, words, "keys")
@@ -290,22 +297,28 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
             limit = min(limit, top + static(P.rows))
         else:
             begin = top // static(P.columns) * static(P.columns)
-    copy_tile(P, words, places, first_room, second_room, P.I(0), begin, limit)
+    rows, count = (queries, keys) if P.by_query else (keys, queries)
+    sources = [
+        both_sources(P, words, static(P.beside[n]), places, count, head) for n in static(range(2))
+    ]
+    copy_tile(P, words, sources, first_room, second_room, P.I(0), begin, limit)
     copy_sums(P, words, places, head, sums_room, P.I(0), begin)
     lefts = row_fragments(
-        P, words, static(P.own[0]), places[P.own[0]], P.depth, row,
-        queries if P.by_query else keys, word(P, words, "features"),
+        P, words, static(P.own[0]),
+        both_sources(P, words, static(P.own[0]), places, rows, head), P.depth, row, rows,
+        word(P, words, "features"),
     )  # fmt: skip
     others = lefts
     if P.by_scores:
         others = row_fragments(
-            P, words, static(P.own[1]), places[P.own[1]], P.wide, row,
-            queries if P.by_query else keys, word(P, words, "width"),
+            P, words, static(P.own[1]),
+            both_sources(P, words, static(P.own[1]), places, rows, head), P.wide, row, rows,
+            word(P, words, "width"),
         )  # fmt: skip
     bases = [[f32(0)] * 2 for a in static(range(P.atoms))]
     means = [[f32(0)] * 2 for a in static(range(P.atoms))]
     if P.by_query:
-        row_sums(P, words, places, head, row, others, bases, means)
+        row_sums(P, words, places, head, row, bases, means)
     totals = nothing(P, static(P.depth if P.by_scores else 0))
     values = nothing(P, static(P.wide if P.by_weights else 0))
     stage = P.I(0)
@@ -313,7 +326,7 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
         wait_copies(0)
         barrier()
         ahead = begin + static(P.columns)
-        copy_tile(P, words, places, first_room, second_room, 1 - stage, ahead, limit)
+        copy_tile(P, words, sources, first_room, second_room, 1 - stage, ahead, limit)
         copy_sums(P, words, places, head, sums_room, 1 - stage, ahead)
         if reaches(P, row, begin):
             add_tile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.emit import MOST_KEPT, Unsupported
-from antorcha.devices.gpu.attention_cores import CORE_WORDS, LN_2, attention_cores
-from antorcha.devices.gpu.attention_frame import AttentionCode, last_strides, padded
+from antorcha.devices.gpu.attention_cores import LN_2, ForwardCode, attention_cores
+from antorcha.devices.gpu.attention_frame import PLANES, PlanesCode, attention_planes, padded
 from antorcha.devices.gpu.attention_gradient_cores import (
+    SOURCES,
     SUM,
     GradientCode,
     attention_gradient_cores,
@@ -22,9 +24,11 @@ from antorcha.devices.gpu.frame import GridPlan, GridStep, blocks_for, dim_words
 from antorcha.lang.kernels import Attention, AttentionGradient
 from antorcha.runtime.memory.layout import Layout
 
-MOST_FEATURES = 256  # whose sums a warp's registers hold
-MOST_GRADIENT_FEATURES = 128
-_codes: dict[Any, AttentionCode] = {}
+MOST_FEATURES = {"float16": 256, "bfloat16": 256, "float32": 112}
+"""Features, at most, that a warp's registers and a block's shared memory have room for."""
+MOST_DERIVED = {"float16": 128, "bfloat16": 128, "float32": 64}
+"""The same of the gradient."""
+_codes: dict[Any, Any] = {}
 
 
 def bits_of(x: float) -> int:
@@ -32,62 +36,21 @@ def bits_of(x: float) -> int:
     return int(np.array([x], np.float64).view(np.int64)[0])
 
 
-def heads_of(operands: Sequence[Layout], rows: Sequence[bool]) -> tuple[Any, Any]:
-    """The dims before matrices, or rows of numbers: sizes, and each operand's strides."""
-    lead = operands[0].shape[:-2]
-    columns = [o.strides[: -2 if r else -1] for o, r in zip(operands, rows, strict=True)]
-    return collapse(lead, columns)
-
-
-def forward_cut(depth: int, wide: int) -> tuple[int, int, int]:
+def forward_cut(depth: int, wide: int, split: bool) -> tuple[int, int, int]:
     """Warps, fragments of rows of each, and keys of a tile in shared memory."""
     most = max(depth, wide)
+    if split:
+        return 4, 1, 16
     if most <= 64:
         return 4, 2, 64
     return (4, 1, 32) if most <= 128 else (4, 1, 16)
 
 
-def plan_cores(what: Attention, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
-    """Attention of halves."""
-    operands = (*outs, *ins)
-    query, key, value = ins
-    *heads, queries, features = query.shape
-    keys, width = value.shape[-2:]
-    rows = [True, *[False] * (len(outs) - 1), True, True, True]
-    sizes, columns = heads_of(operands, rows)
-    widths = padded(features), padded(width)
-    index, dims = index_type(operands, outs[0].numel), len(sizes)
-    code = AttentionCode(
-        outs, ins, index, what.causal, dims, widths, forward_cut(*widths), CORE_WORDS
-    )
-    code = kept(_codes, code.__native_key__(), lambda _: code, MOST_KEPT)
-    count, tiles = math.prod(heads), -(-queries // code.rows)
-    scale = max(abs(what.scale), np.finfo(np.float32).tiny) / LN_2
-    signs = 0x80008000 if what.scale < 0 else 0
-    strides = [s for o, r in zip(operands, rows, strict=True) for s in last_strides(o, r)]
-    words = (
-        count, queries, keys, features, width, tiles, bits_of(scale), signs, *strides,
-        *dim_words(sizes, columns),
-    )  # fmt: skip
-    step = GridStep(
-        attention_cores, {"P": code}, blocks_for(count * tiles, 1), code.threads,
-        tuple(range(len(operands))), words,
-    )  # fmt: skip
-    return GridPlan((step,))
-
-
-def takes_cores(outs: Sequence[Layout], ins: Sequence[Layout], most: int = MOST_FEATURES) -> bool:
-    """Are these halves of one type, of so many features at most?"""
-    query, value = ins[0], ins[2]
-    kinds = {o.dtype for o in (outs[0], *ins[:3])}
-    half = len(kinds) == 1 and query.dtype.name in ("float16", "bfloat16")
-    return half and 0 < query.shape[-1] <= most and value.shape[-1] <= most
-
-
-# ------------------------------------------------------------------------------------ gradients
-def gradient_cuts(depth: int, wide: int) -> list[tuple[str, tuple[int, int, int]]]:
+def gradient_cuts(depth: int, wide: int, split: bool) -> list[tuple[str, tuple[int, int, int]]]:
     """What each kernel finds; warps, fragments of rows of each, and rows of a tile beside."""
     most = max(depth, wide)
+    if split:
+        return [("query", (4, 1, 16)), ("key value", (4, 1, 16))]
     if most <= 64:
         return [("query", (4, 1, 64)), ("key value", (4, 1, 64))]
     if most <= 96:
@@ -95,34 +58,115 @@ def gradient_cuts(depth: int, wide: int) -> list[tuple[str, tuple[int, int, int]
     return [(finds, (4, 1, 32)) for finds in ("query", "key", "value")]
 
 
-def plan_gradient(
-    what: AttentionGradient, outs: Sequence[Layout], ins: Sequence[Any]
-) -> GridPlan:
-    """The gradient of attention."""
-    if not takes_cores([ins[3]], ins, MOST_GRADIENT_FEATURES):
-        raise Unsupported(f"the gradient of attention of {ins[0].dtype}")
-    operands = (*outs, *ins)
-    *heads, queries, features = ins[0].shape
-    keys, width = ins[2].shape[-2:]
-    rows = [k != SUM for k in range(len(operands))]
-    sizes, columns = heads_of(operands, rows)
-    widths = padded(features), padded(width)
-    count = math.prod(heads)
-    index, dims = index_type(operands, ins[3].numel), len(sizes)
-    strides = [s for o, r in zip(operands, rows, strict=True) for s in last_strides(o, r)]
-    steps = []
-    for finds, cut in gradient_cuts(*widths):
-        code = GradientCode(finds, outs, ins, index, what.causal, dims, widths, cut)
-        code = kept(_codes, code.__native_key__(), lambda _, code=code: code, MOST_KEPT)
-        tiles = -(-(queries if code.by_query else keys) // code.rows)
-        words = (
-            count, queries, keys, features, width, tiles, bits_of(what.scale), *strides,
-            *dim_words(sizes, columns),
+@dataclass
+class AttentionShape:
+    """What the steps of a plan have in common; ``sums`` is the place of the logarithms among the
+    operands."""
+
+    what: Any
+    outs: Sequence[Layout]
+    ins: Sequence[Layout]
+    sums: int | None
+    sources: tuple[int, ...]  # operands that are multiplied: queries, keys, values, gradient
+
+    def __post_init__(self) -> None:
+        self.operands = (*self.outs, *self.ins)
+        query, value = self.ins[0], self.ins[2]
+        self.queries, self.features = query.shape[-2:]
+        self.keys, self.width = value.shape[-2:]
+        self.widths = padded(self.features), padded(self.width)
+        self.count = math.prod(query.shape[:-2])
+        self.sizes, self.columns = collapse(query.shape[:-2], [
+            o.strides[: -1 if k == self.sums else -2] for k, o in enumerate(self.operands)
+        ])  # fmt: skip
+        self.split = query.dtype.itemsize == 4
+        most = max(self.queries, self.keys) * max(self.widths) * self.count
+        self.index = index_type(self.operands, most * (PLANES if self.split else 1))
+        self.strides = [
+            s for k, o in enumerate(self.operands)
+            for s in ((0, o.strides[-1]) if k == self.sums else o.strides[-2:])
+        ]  # fmt: skip
+
+    def code(self, kind: Any, *args: Any) -> Any:
+        """The code of a kernel, of which there is one."""
+        rest = (self.outs, self.ins, self.index, self.what.causal, len(self.sizes), self.widths)
+        code = kind(*args[:-1], *rest, args[-1])
+        return kept(_codes, (kind, code.__native_key__()), lambda _: code, MOST_KEPT)
+
+    def words(self, tiles: int, *more: int) -> tuple[int, ...]:
+        """A step's words: sizes, what is its own, strides, dims."""
+        return (
+            self.count, self.queries, self.keys, self.features, self.width, tiles, *more,
+            *self.strides, *dim_words(self.sizes, self.columns),
         )  # fmt: skip
+
+    def planes(self, first: int) -> tuple[list[GridStep], list[int]]:
+        """The steps that write the operands' planes, to temporaries from buffer number ``first`` on,
+        and the bytes of these."""
+        steps: list[GridStep] = []
+        temporaries: list[int] = []
+        if not self.split:
+            return steps, temporaries
+        for n, k in enumerate(self.sources):
+            of = self.operands[k]
+            rows, features = of.shape[-2:]
+            depth = padded(features)
+            code = PlanesCode(of, self.index, len(self.sizes), depth)
+            code = kept(_codes, (PlanesCode, code.__native_key__()), lambda _, c=code: c, MOST_KEPT)
+            words = (
+                self.count, rows, features, *of.strides[-2:],
+                *dim_words(self.sizes, [self.columns[k]]),
+            )  # fmt: skip
+            pairs = self.count * rows * depth // 2
+            steps.append(
+                GridStep(attention_planes, {"P": code}, blocks_for(pairs), code.threads,
+                         (k, first + n), words)
+            )  # fmt: skip
+            temporaries.append(4 * PLANES * pairs)
+        return steps, temporaries
+
+
+def plan_cores(what: Attention, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
+    """Attention by tensor cores."""
+    first = len(outs)
+    of = AttentionShape(what, outs, ins, 1 if first > 1 else None, (first, first + 1, first + 2))
+    code = of.code(ForwardCode, forward_cut(*of.widths, of.split))
+    tiles = -(-of.queries // code.rows)
+    scale = max(abs(what.scale), np.finfo(np.float32).tiny) / LN_2
+    signs = 0x80008000 if what.scale < 0 else 0
+    steps, temporaries = of.planes(len(of.operands))
+    buffers = tuple(range(len(of.operands) + len(temporaries)))
+    steps.append(
+        GridStep(
+            attention_cores, {"P": code}, blocks_for(of.count * tiles, 1), code.threads, buffers,
+            of.words(tiles, bits_of(scale), signs),
+        )  # fmt: skip
+    )
+    return GridPlan(tuple(steps), tuple(temporaries))
+
+
+def takes_cores(out: Layout, ins: Sequence[Layout], most: dict[str, int]) -> bool:
+    """Are these operands of one type, and of so many features at most?"""
+    query, value = ins[0], ins[2]
+    kinds = {o.dtype for o in (out, *ins[:3])}
+    features = max(query.shape[-1], value.shape[-1])
+    return len(kinds) == 1 and 0 < features <= most.get(query.dtype.name, 0)
+
+
+def plan_gradient(what: AttentionGradient, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
+    """The gradient of attention."""
+    if not takes_cores(ins[3], ins, MOST_DERIVED):
+        raise Unsupported(f"the gradient of attention of {ins[0].dtype}")
+    of = AttentionShape(what, outs, ins, SUM, SOURCES)
+    steps, temporaries = of.planes(len(of.operands) + 1)
+    buffers = tuple(range(len(of.operands) + 1 + len(temporaries)))
+    for finds, cut in gradient_cuts(*of.widths, of.split):
+        code = of.code(GradientCode, finds, cut)
+        tiles = -(-(of.queries if code.by_query else of.keys) // code.rows)
         steps.append(
             GridStep(
-                attention_gradient_cores, {"P": code}, blocks_for(count * tiles, 1), code.threads,
-                tuple(range(len(operands) + 1)), words,
+                attention_gradient_cores, {"P": code}, blocks_for(of.count * tiles, 1),
+                code.threads, buffers, of.words(tiles, bits_of(what.scale)),
             )  # fmt: skip
         )
-    return GridPlan(tuple(steps), (4 * max(count * queries, 1),))
+    return GridPlan(tuple(steps), (4 * max(of.count * of.queries, 1), *temporaries))

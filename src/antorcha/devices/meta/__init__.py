@@ -35,7 +35,7 @@ class MetaBackend:
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
 
-    def attends(self, dtype: dtypes.dtype) -> bool:
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
         return False
 
     def allocate(self, nbytes: int) -> Storage:

@@ -376,7 +376,7 @@ class HostBackend:
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return False
 
-    def attends(self, dtype: dtypes.dtype) -> bool:
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
         return False
 
     def from_host(self, array: Array, out: Layout) -> Storage:

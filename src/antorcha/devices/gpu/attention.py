@@ -279,6 +279,8 @@ def plan_attention(what: Attention, outs: Sequence[Layout], ins: Sequence[Any]) 
         return GridPlan(())
     if takes_cores(out, ins, MOST_FEATURES):
         return plan_cores(what, outs, ins)
+    if len(outs) > 1:
+        raise Unsupported(f"the sums of attention of {query.dtype} to {query.shape[-1]} features")
     *heads, queries, features = query.shape
     keys, width = value.shape[-2:]
     operands = (out, query, key, value)

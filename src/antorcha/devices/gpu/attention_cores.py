@@ -25,8 +25,20 @@ from antorcha.devices.gpu.attention_frame import (
     word,
 )
 from antorcha.devices.math.logarithm import log
-from antorcha.lang.native import bitcast, f32, f64, fma, i64, inline, native, ptr, select, static
-from antorcha.lang.native import u32, void
+from antorcha.lang.native import (
+    bitcast,
+    f32,
+    f64,
+    fma,
+    i64,
+    inline,
+    native,
+    ptr,
+    select,
+    static,
+    u32,
+    void,
+)
 from antorcha.lang.native.approximate import exp2_near
 from antorcha.lang.native.grid import WARP, barrier, block, shared, swap_lanes, thread
 from antorcha.lang.native.tensor_cores import commit_copies, wait_copies
@@ -205,6 +217,4 @@ def attention_cores(words: ptr[i64], *, P) -> void:
         stage = 1 - stage
         begin = begin + static(P.columns)
     finish_rows(P, words, places[SUM], row, queries, scale, tops, totals, sums)
-    store_rows(
-        P, words, OUT, places[OUT], P.wide, row, queries, word(P, words, "width"), sums
-    )
+    store_rows(P, words, OUT, places[OUT], P.wide, row, queries, word(P, words, "width"), sums)

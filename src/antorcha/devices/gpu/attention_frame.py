@@ -5,10 +5,10 @@ factors. Tiles of what is beside them, some rows of all features, lie in shared 
 more halves a row, so that the eight rows of a matrix are in different banks. They are read as they
 lie for scores, and transposed for results, whose weights are the scores' own fragments.
 
-Halves are multiplied as they are. A float32 is the sum of three bfloat16s, its planes, and a product
-that of the six pairs of planes which are not less than its last bit. The planes of the operands are
-written to temporaries first (``attention_planes``): [plane, head, row, feature], features padded by
-zeros.
+Halves are multiplied as they are. A float32 is the sum of three bfloat16s, its planes, and a
+product the sum of those of six pairs of planes: the other three are less than its last bit. The
+planes of the operands are written to temporaries first (``attention_planes``): [plane, head, row,
+feature], features padded by zeros.
 
 ``P.whole[k]``: do rows of 16 bytes of operand k lie together? Then they are copied by the hardware
 if the operand's address is a multiple of 16 bytes, too. ``P.paired[k]``: are its features in pairs?
@@ -66,7 +66,7 @@ class AttentionCode(GridTemplate):
 
     def __init__(
         self, outs: Sequence[Layout], ins: Sequence[Layout], index: Ty, causal: bool, dims: int,
-        widths: tuple[int, int], cut: tuple[int, int, int], sources: Sequence[int],
+        widths: tuple[int, int], cut: tuple[int, int, int], *, sources: Sequence[int],
         own: Sequence[str], more: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(outs, ins, index)
@@ -304,9 +304,7 @@ def product_by_rows(P, lefts, room, depth):
     lane = P.I(thread()) % WARP
     pitch = static(depth + PIECE)
     own = room + ((lane % 8 + lane // 16 * 8) * pitch + lane // 8 % 2 * 8)
-    found = [
-        [[f32(0)] * 4 for n in static(range(P.columns // 8))] for a in static(range(P.atoms))
-    ]
+    found = [[[f32(0)] * 4 for n in static(range(P.columns // 8))] for a in static(range(P.atoms))]
     for c in static(range(depth // FULL)):
         for n in static(range(0, P.columns // 8, 2)):
             y = [

@@ -84,12 +84,12 @@ def means_of(P, words, head):
 
 
 @inline
-def base_of(P, x, inside):
-    """What is taken from a query's scores, by a logarithm of base 2; inf leaves no weights."""
+def base_of(P, x):
+    """What is taken from a query's scores, by a logarithm of base 2."""
     base = x * f32(LOG2_E)
     if P.causal:  # a query that sees nothing has no weights
         base = select(base == f32(float("-inf")), f32(0), base)
-    return select(inside, base, f32(float("inf")))
+    return base
 
 
 @inline
@@ -111,7 +111,7 @@ def row_sums(P, words, places, head, row, bases, means):
             own = row + static(a * 16 + h * 8) + lane // 4
             inside = own < queries
             x = places[SUM][select(inside, own * step, P.I(0))]
-            bases[a][h] = base_of(P, x, inside)
+            bases[a][h] = base_of(P, x)
             total = f32(0)
             for c in static(range(P.wide // 4)):
                 column = static(c * 4) + lane % 4
@@ -155,14 +155,13 @@ def copy_sums(P, words, places, head, room, stage, begin):
     """The sums of a tile's queries, to a stage: of their scores, then of G O."""
     t = P.I(thread())
     queries = word(P, words, "queries")
-    if not P.by_query:
-        if t < P.columns:
-            inside = begin + t < queries
-            at = select(inside, begin + t, P.I(0))
-            x = places[SUM][at * word(P, words, static(f"column{SUM}"))]
-            to = room + (stage * static(2 * P.columns) + t)
-            to[0] = base_of(P, x, inside)
-            to[static(P.columns)] = select(inside, means_of(P, words, head)[at], f32(0))
+    if not P.by_query and t < P.columns:
+        inside = begin + t < queries
+        at = select(inside, begin + t, P.I(0))
+        x = places[SUM][at * word(P, words, static(f"column{SUM}"))]
+        to = room + (stage * static(2 * P.columns) + t)
+        to[0] = base_of(P, x)
+        to[static(P.columns)] = select(inside, means_of(P, words, head)[at], f32(0))
 
 
 @inline
@@ -185,20 +184,16 @@ def weigh(P, scores, grads, scale, bases, means, room):
 
 @inline
 def hide(P, scores, grads, row, begin, limit):
-    """No weights for keys from ``limit`` on, and for those behind a query that looks not ahead."""
+    """No weights from ``limit`` on, and for keys behind a query that looks not ahead."""
     lane = P.I(thread()) % WARP
     for a in static(range(P.atoms)):
         for n in static(range(P.columns // 8)):
             for k in static(range(4)):
                 place = begin + static(n * 8 + k % 2) + lane % 4 * 2
                 own = row + static(a * 16 + k // 2 * 8) + lane // 4
-                seen = bool_(True)
-                if P.by_query:
-                    seen = place < limit
-                    if P.causal:
-                        seen = seen & (place <= own)
-                else:
-                    seen = own <= place
+                seen = place < limit
+                if P.causal:
+                    seen = seen & (place <= own if P.by_query else own <= place)
                 scores[a][n][k] = select(seen, scores[a][n][k], f32(0))
                 if P.by_scores:
                     grads[a][n][k] = select(seen, grads[a][n][k], f32(0))
@@ -220,17 +215,11 @@ def add_tile(
     room = sums_room + stage * static(2 * P.columns)
     weigh(P, scores, grads, scale, bases, means, room)
     end = begin + static(P.columns)
-    if P.by_query:
-        if P.causal:
-            if end > limit or end > row + 1:
-                hide(P, scores, grads, row, begin, limit)
-        else:
-            if end > limit:
-                hide(P, scores, grads, row, begin, limit)
-    else:
-        if P.causal:
-            if begin < row + static(P.atoms * 16):
-                hide(P, scores, grads, row, begin, limit)
+    edge = end > limit
+    if P.causal:
+        edge = edge | (end > row + 1 if P.by_query else begin < row + static(P.atoms * 16))
+    if edge:
+        hide(P, scores, grads, row, begin, limit)
     if P.by_weights:
         add_rows(P, as_lefts(P, scores), second, P.wide, values)
     if P.by_scores:

@@ -24,6 +24,7 @@ from antorcha.devices.gpu.frame import GridPlan, GridStep, blocks_for, dim_words
 from antorcha.lang.kernels import Attention, AttentionGradient
 from antorcha.runtime.memory.layout import Layout
 
+LEAST = 2.0**-126  # a scale: by any such a hidden score is -inf
 MOST_FEATURES = {"float16": 256, "bfloat16": 256, "float32": 112}
 """Features, at most, that a warp's registers and a block's shared memory have room for."""
 MOST_DERIVED = {"float16": 128, "bfloat16": 128, "float32": 64}
@@ -58,6 +59,11 @@ def gradient_cuts(depth: int, wide: int, split: bool) -> list[tuple[str, tuple[i
     return [(finds, (4, 1, 32)) for finds in ("query", "key", "value")]
 
 
+def _same(code: Any) -> Any:
+    """The code that is kept for all of its key."""
+    return kept(_codes, (type(code), code.__native_key__()), lambda _: code, MOST_KEPT)
+
+
 @dataclass
 class AttentionShape:
     """What the steps of a plan have in common; ``sums`` is the place of the logarithms among the
@@ -90,8 +96,7 @@ class AttentionShape:
     def code(self, kind: Any, *args: Any) -> Any:
         """The code of a kernel, of which there is one."""
         rest = (self.outs, self.ins, self.index, self.what.causal, len(self.sizes), self.widths)
-        code = kind(*args[:-1], *rest, args[-1])
-        return kept(_codes, (kind, code.__native_key__()), lambda _: code, MOST_KEPT)
+        return _same(kind(*args[:-1], *rest, args[-1]))
 
     def words(self, tiles: int, *more: int) -> tuple[int, ...]:
         """A step's words: sizes, what is its own, strides, dims."""
@@ -100,9 +105,16 @@ class AttentionShape:
             *self.strides, *dim_words(self.sizes, self.columns),
         )  # fmt: skip
 
+    def step(
+        self, kernel: Any, code: Any, tiles: int, buffers: tuple[int, ...], words: tuple[int, ...]
+    ) -> GridStep:
+        """A kernel with a block for every tile of every head."""
+        blocks = blocks_for(self.count * tiles, 1)
+        return GridStep(kernel, {"P": code}, blocks, code.threads, buffers, words)
+
     def planes(self, first: int) -> tuple[list[GridStep], list[int]]:
-        """The steps that write the operands' planes, to temporaries from buffer number ``first`` on,
-        and the bytes of these."""
+        """The steps that write the operands' planes, to temporaries from buffer ``first`` on, and
+        the bytes of these."""
         steps: list[GridStep] = []
         temporaries: list[int] = []
         if not self.split:
@@ -111,8 +123,7 @@ class AttentionShape:
             of = self.operands[k]
             rows, features = of.shape[-2:]
             depth = padded(features)
-            code = PlanesCode(of, self.index, len(self.sizes), depth)
-            code = kept(_codes, (PlanesCode, code.__native_key__()), lambda _, c=code: c, MOST_KEPT)
+            code = _same(PlanesCode(of, self.index, len(self.sizes), depth))
             words = (
                 self.count, rows, features, *of.strides[-2:],
                 *dim_words(self.sizes, [self.columns[k]]),
@@ -132,16 +143,12 @@ def plan_cores(what: Attention, outs: Sequence[Layout], ins: Sequence[Any]) -> G
     of = AttentionShape(what, outs, ins, 1 if first > 1 else None, (first, first + 1, first + 2))
     code = of.code(ForwardCode, forward_cut(*of.widths, of.split))
     tiles = -(-of.queries // code.rows)
-    scale = max(abs(what.scale), np.finfo(np.float32).tiny) / LN_2
+    scale = max(abs(what.scale), LEAST) / LN_2
     signs = 0x80008000 if what.scale < 0 else 0
     steps, temporaries = of.planes(len(of.operands))
     buffers = tuple(range(len(of.operands) + len(temporaries)))
-    steps.append(
-        GridStep(
-            attention_cores, {"P": code}, blocks_for(of.count * tiles, 1), code.threads, buffers,
-            of.words(tiles, bits_of(scale), signs),
-        )  # fmt: skip
-    )
+    words = of.words(tiles, bits_of(scale), signs)
+    steps.append(of.step(attention_cores, code, tiles, buffers, words))
     return GridPlan(tuple(steps), tuple(temporaries))
 
 
@@ -163,10 +170,6 @@ def plan_gradient(what: AttentionGradient, outs: Sequence[Layout], ins: Sequence
     for finds, cut in gradient_cuts(*of.widths, of.split):
         code = of.code(GradientCode, finds, cut)
         tiles = -(-(of.queries if code.by_query else of.keys) // code.rows)
-        steps.append(
-            GridStep(
-                attention_gradient_cores, {"P": code}, blocks_for(of.count * tiles, 1),
-                code.threads, buffers, of.words(tiles, bits_of(what.scale)),
-            )  # fmt: skip
-        )
+        words = of.words(tiles, bits_of(what.scale))
+        steps.append(of.step(attention_gradient_cores, code, tiles, buffers, words))
     return GridPlan(tuple(steps), (4 * max(of.count * of.queries, 1), *temporaries))

@@ -34,7 +34,7 @@ def compute_attention(
             total = weights.sum(-1, keepdims=True)
             sums = (top + np.log(total))[..., 0]
             weights = weights / (np.where(total == 0, 1, total) if what.causal else total)
-        return [np.matmul(weights.astype(query.dtype), value), sums][: len(outs)]
+        return [np.matmul(weights.astype(query.dtype), value), sums][: max(len(outs), 1)]
 
     return compute
 

@@ -36,12 +36,12 @@ def exp2_series(x: f32) -> f32:
     found = total * bitcast(f32, (i32(near) + 127) << 23)
     found = select(x >= 128.0, float("inf"), found)
     found = select(x < -126.0, 0.0, found)
-    return select(x != x, x, found)
+    return x if x != x else found
 
 
 def _python_exp2(x: Any) -> Any:
     with np.errstate(all="ignore"):
-        return np.exp2(np.float32(x))
+        return np.float32(0) if x < -126 else np.exp2(np.float32(x))
 
 
 @intrinsic(_python_exp2)

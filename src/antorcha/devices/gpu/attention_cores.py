@@ -74,17 +74,18 @@ def hide(P, scores, row, begin, limit):
 
 @inline
 def weigh(P, scores, scale, tops, totals, sums):
-    """Turns scores into weights, and scales what was added up."""
+    """Turns scores into weights, and scales what was added up. ``tops`` are scaled maxima."""
     low = f32(float("-inf"))
     for a in static(range(P.atoms)):
         for h in static(range(2)):
-            top = tops[a][h]
+            top = low
             for n in static(range(P.columns // 8)):
                 top = max(top, max(scores[a][n][2 * h], scores[a][n][2 * h + 1]))
             for mask in static(QUAD):
                 top = max(top, swap_lanes(top, mask))
-            base = select(top == low, f32(0), top * scale)
-            shrink = exp2_near(fma(tops[a][h], scale, -base))
+            top = max(tops[a][h], top * scale)
+            base = select(top == low, f32(0), top)
+            shrink = exp2_near(tops[a][h] - base)
             tops[a][h] = top
             total = totals[a][h] * shrink
             for n in static(range(P.columns // 8)):
@@ -99,7 +100,7 @@ def weigh(P, scores, scale, tops, totals, sums):
 
 
 @inline
-def finish_rows(P, words, place, row, queries, scale, tops, totals, sums):
+def finish_rows(P, words, place, row, queries, tops, totals, sums):
     """Divides by the sums of the weights, whose logarithms go to ``place``."""
     lane = P.I(thread()) % WARP
     for a in static(range(P.atoms)):
@@ -110,7 +111,7 @@ def finish_rows(P, words, place, row, queries, scale, tops, totals, sums):
             if P.nout == 2:
                 own = row + static(a * 16 + h * 8) + lane // 4
                 if lane % 4 == 0 and own < queries:
-                    top = select(total == f32(0), f32(0), tops[a][h] * scale)
+                    top = select(total == f32(0), f32(0), tops[a][h])
                     step = word(P, words, static(f"column{SUM}"))
                     place[own * step] = fma(top, LN_2, log(total))
             if P.causal:  # a query that sees nothing finds zeros
@@ -190,7 +191,6 @@ def attention_cores(words: ptr[i64], *, P) -> void:
             for p in static(range(P.planes)):
                 for k in static(range(4)):
                     lefts[a][c][p][k] = lefts[a][c][p][k] ^ signs
-    scale = f32(bitcast(f64, words[static(P.word["scale"])]))
     tops = [[f32(float("-inf"))] * 2 for a in static(range(P.atoms))]
     totals = [[f32(0)] * 2 for a in static(range(P.atoms))]
     sums = [[[f32(0)] * 4 for n in static(range(P.wide // 8))] for a in static(range(P.atoms))]
@@ -216,5 +216,5 @@ def attention_cores(words: ptr[i64], *, P) -> void:
             )  # fmt: skip
         stage = 1 - stage
         begin = begin + static(P.columns)
-    finish_rows(P, words, places[SUM], row, queries, scale, tops, totals, sums)
+    finish_rows(P, words, places[SUM], row, queries, tops, totals, sums)
     store_rows(P, words, OUT, places[OUT], P.wide, row, queries, word(P, words, "width"), sums)

@@ -34,10 +34,11 @@ from antorcha.lang.native import (
     static,
     u16,
     u32,
+    u64,
     void,
 )
 from antorcha.lang.native.approximate import pack_pair
-from antorcha.lang.native.grid import WARP, block, device_pointer, thread
+from antorcha.lang.native.grid import WARP, block, device_pointer, thread, threads
 from antorcha.lang.native.tensor_cores import copy_piece, load_matrices, mma
 from antorcha.lang.native.types import Ty
 from antorcha.runtime.memory.layout import Layout
@@ -80,6 +81,7 @@ class AttentionCode(GridTemplate):
         self.planes = PLANES if self.split else 1
         self.pairs = PAIRS if self.split else PAIRS[-1:]
         self.T = bf16 if self.split else self.types[0]
+        self.U = u32 if index is i32 else u64
         self.whole = [o.dtype.itemsize == 2 and lies_whole(o) for o in operands]
         self.paired = [
             w and o.shape[-1] % 2 == 0 for w, o in zip(self.whole, operands, strict=True)
@@ -204,25 +206,37 @@ def fetch_rows(P, words, k, room, depth, sources, begin, limit, size):
 @inline
 def copy_pieces(P, room, depth, place, row, begin, limit, size):
     """Begins to copy eight features at a time."""
-    pieces = static(P.columns * depth // PIECE)
-    for u in static(range(-(-pieces // P.threads))):
-        piece = P.I(thread()) + static(u * P.threads)
-        if (u + 1) * P.threads <= pieces:
-            fetch_piece(P, room, depth, place, row, begin, limit, size, piece)
+    inner = static(depth // PIECE)
+    t = P.I(thread())
+    line = P.I(P.U(t) // inner)
+    column = (t - line * inner) * PIECE
+    if P.threads % inner == 0 and P.columns * inner % P.threads == 0:
+        to = room + (line * static(depth + PIECE) + column)
+        lines = static(P.threads // inner)
+        if begin + static(P.columns) <= limit and size == static(depth):
+            source = place + ((begin + line) * row + column)
+            for u in static(range(P.columns // lines)):
+                copy_piece(to + static(u * lines * (depth + PIECE)), source, i32(2 * PIECE))
+                source = source + row * lines
         else:
-            if piece < pieces:
-                fetch_piece(P, room, depth, place, row, begin, limit, size, piece)
+            for u in static(range(P.columns // lines)):
+                own = begin + line + static(u * lines)
+                few = select(own < limit, size - column, P.I(0))
+                room_at = to + static(u * lines * (depth + PIECE))
+                copy_few(P, room_at, place, own * row + column, few)
+    else:
+        for piece in range(t, static(P.columns * inner), static(P.threads)):
+            own = P.I(piece) // inner
+            at = P.I(piece) % inner * PIECE
+            few = select(begin + own < limit, size - at, P.I(0))
+            to = room + (own * static(depth + PIECE) + at)
+            copy_few(P, to, place, (begin + own) * row + at, few)
 
 
 @inline
-def fetch_piece(P, room, depth, place, row, begin, limit, size, piece):
-    inner = static(depth // PIECE)
-    line = piece // inner
-    column = piece % inner * PIECE
-    few = select(begin + line < limit, size - column, P.I(0))
+def copy_few(P, to, place, at, few):
+    """Begins to copy a piece, of which ``few`` features are there."""
     count = max(min(few, P.I(PIECE)), P.I(0))
-    at = (begin + line) * row + column
-    to = room + (line * static(depth + PIECE) + column)
     copy_piece(to, place + select(count > 0, at, P.I(0)), i32(count * 2))
 
 
@@ -231,11 +245,14 @@ def copy_each(P, words, k, room, depth, place, begin, limit, size):
     """Copies features one after another."""
     step, T = word(P, words, static(f"column{k}")), static(P.types[k])
     row = word(P, words, static(f"row{k}"))
-    for at in range(thread(), static(P.columns * depth), static(P.threads)):
-        line, column = P.I(at) // depth, P.I(at) % depth
+    at = P.I(thread())
+    while at < static(P.columns * depth):
+        line = P.I(P.U(at) // depth)
+        column = at - line * depth
         inside = (begin + line < limit) & (column < size)
         x = place[select(inside, (begin + line) * row + column * step, P.I(0))]
         room[line * static(depth + PIECE) + column] = select(inside, x, T(0))
+        at = at + P.I(threads())  # (not known to the compiler, which would unroll the loop)
 
 
 # ------------------------------------------------------------------------------------ fragments

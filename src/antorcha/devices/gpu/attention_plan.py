@@ -53,7 +53,7 @@ def gradient_cuts(depth: int, wide: int, split: bool) -> list[tuple[str, tuple[i
     if split:
         return [("query", (4, 1, 16)), ("key value", (4, 1, 16))]
     if most <= 64:
-        return [("query", (4, 1, 64)), ("key value", (4, 1, 64))]
+        return [("query", (4, 2, 32)), ("key value", (4, 1, 64))]
     if most <= 96:
         return [("query", (4, 1, 32)), ("key value", (4, 1, 32))]
     return [(finds, (4, 1, 32)) for finds in ("query", "key", "value")]

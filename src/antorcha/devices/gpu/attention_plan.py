@@ -156,14 +156,16 @@ def takes_cores(out: Layout, ins: Sequence[Layout], most: dict[str, int]) -> boo
     """Are these operands of one type, and of so many features at most?"""
     query, value = ins[0], ins[2]
     kinds = {o.dtype for o in (out, *ins[:3])}
-    features = max(query.shape[-1], value.shape[-1])
-    return len(kinds) == 1 and 0 < features <= most.get(query.dtype.name, 0)
+    features = query.shape[-1], value.shape[-1]
+    return len(kinds) == 1 and 0 < min(features) and max(features) <= most.get(query.dtype.name, 0)
 
 
 def plan_gradient(what: AttentionGradient, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
     """The gradient of attention."""
     if not takes_cores(ins[3], ins, MOST_DERIVED):
         raise Unsupported(f"the gradient of attention of {ins[0].dtype}")
+    if not all([o.numel for o in ins]):
+        raise Unsupported("the gradient of attention to nothing")
     of = AttentionShape(what, outs, ins, SUM, SOURCES)
     steps, temporaries = of.planes(len(of.operands) + 1)
     buffers = tuple(range(len(of.operands) + 1 + len(temporaries)))

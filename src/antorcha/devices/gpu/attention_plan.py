@@ -155,14 +155,14 @@ def plan_cores(what: Attention, outs: Sequence[Layout], ins: Sequence[Any]) -> G
 def takes_cores(out: Layout, ins: Sequence[Layout], most: dict[str, int]) -> bool:
     """Are these operands of one type, and of so many features at most?"""
     query, value = ins[0], ins[2]
-    kinds = {o.dtype for o in (out, *ins[:3])}
+    kinds = {o.dtype for o in (out, *ins)}
     features = query.shape[-1], value.shape[-1]
-    return len(kinds) == 1 and 0 < min(features) and max(features) <= most.get(query.dtype.name, 0)
+    return len(kinds) == 1 and min(features) > 0 and max(features) <= most.get(query.dtype.name, 0)
 
 
 def plan_gradient(what: AttentionGradient, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
     """The gradient of attention."""
-    if not takes_cores(ins[3], ins, MOST_DERIVED):
+    if not takes_cores(ins[3], [*ins[:3], ins[5]], MOST_DERIVED):
         raise Unsupported(f"the gradient of attention of {ins[0].dtype}")
     if not all([o.numel for o in ins]):
         raise Unsupported("the gradient of attention to nothing")

@@ -29,6 +29,7 @@ MOST_FEATURES = {"float16": 256, "bfloat16": 256, "float32": 112}
 """Features, at most, that a warp's registers and a block's shared memory have room for."""
 MOST_DERIVED = {"float16": 128, "bfloat16": 128, "float32": 64}
 """The same of the gradient."""
+MOST_DIMS = 6  # of heads, whose strides are a launch's words
 _codes: dict[Any, Any] = {}
 
 
@@ -85,6 +86,8 @@ class AttentionShape:
         self.sizes, self.columns = collapse(query.shape[:-2], [
             o.strides[: -1 if k == self.sums else -2] for k, o in enumerate(self.operands)
         ])  # fmt: skip
+        if len(self.sizes) > MOST_DIMS:
+            raise Unsupported(f"attention over {len(self.sizes)} dims of heads")
         self.split = query.dtype.itemsize == 4
         most = max(self.queries, self.keys) * max(self.widths) * self.count
         self.index = index_type(self.operands, most * (PLANES if self.split else 1))

@@ -225,7 +225,17 @@ class MatMul:
 class Attention:
     """``softmax(scale * query @ key.T) @ value`` over the last two dims; the dims before them are
     the same in all. ``causal``: query i looks at the keys up to number i, and finds zeros where all
-    scores are -inf."""
+    scores are -inf. A second output, where there is one, has the logarithm of the sum of each
+    query's exp(scores)."""
+
+    scale: float
+    causal: bool
+
+
+@struct
+class AttentionGradient:
+    """The gradients of an attention's query, key and value. The inputs: those three, the result of
+    such an Attention, its logarithms of sums, and the gradient of the result."""
 
     scale: float
     causal: bool
@@ -503,7 +513,7 @@ class Unfold:
 Description = (
     Draw | Pointwise | Updates | Reduce | Folds | Rows | Scan | Host | Matrices | Fourier | MatMul
     | Conv | Pooling | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins
-    | Arrange | Range | Check | Unfold | Resample | Attention
+    | Arrange | Range | Check | Unfold | Resample | Attention | AttentionGradient
 )  # fmt: skip
 Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
@@ -544,6 +554,12 @@ class Backend(Protocol):
 
     def multiplies(self, what: MatMul, dtype: dtype) -> bool:
         """Is there a kernel for that product of halves? Else they are widened first."""
+        ...
+
+    def attends(self, dtype: dtype, features: int, gradient: bool) -> bool:
+        """Is there a kernel for attention in this dtype to so many features at most, or for its
+        ``gradient``, too? Else halves are widened, and what is to be differentiated is recorded as
+        products and a softmax."""
         ...
 
     def allocate(self, nbytes: int) -> Storage: ...

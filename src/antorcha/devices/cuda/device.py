@@ -23,6 +23,7 @@ from antorcha.devices.cuda.memory import pinned
 from antorcha.devices.cuda.streams import Report, StreamHandle
 from antorcha.devices.gpu.frame import GridPlan, GridStep
 from antorcha.devices.gpu.launcher import LoadedPlan, Words, check_inside, compile_for
+from antorcha.devices.gpu.templates import attends
 from antorcha.errors import MissingFeature
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Description, Launch, MatMul, Pointwise
@@ -63,6 +64,9 @@ class CudaBackend:
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
+
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
+        return attends(dtype, features, gradient)
 
     def allocate(self, nbytes: int) -> Storage:
         """A storage in the GPU's memory, undefined."""

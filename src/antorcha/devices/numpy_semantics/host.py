@@ -14,7 +14,10 @@ import numpy as np
 
 from antorcha.core import dtypes, float8
 from antorcha.core.memo import keep
-from antorcha.devices.numpy_semantics.attention import compute_attention
+from antorcha.devices.numpy_semantics.attention import (
+    compute_attention,
+    compute_attention_gradient,
+)
 from antorcha.devices.numpy_semantics.conv import compute_conv, compute_unfold
 from antorcha.devices.numpy_semantics.draw import compute_draw
 from antorcha.devices.numpy_semantics.fourier import compute_fourier
@@ -27,6 +30,7 @@ from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
     Arrange,
     Attention,
+    AttentionGradient,
     Bins,
     Check,
     Conv,
@@ -380,7 +384,8 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range, Check: _check,
     Unfold: _of_outs(compute_unfold), Resample: _of_outs(compute_resample),
-    Attention: _of_outs(compute_attention), Draw: compute_draw,
+    Attention: _of_outs(compute_attention),
+    AttentionGradient: _of_outs(compute_attention_gradient), Draw: compute_draw,
 }  # fmt: skip
 
 
@@ -398,6 +403,9 @@ class HostBackend:
     allocate = staticmethod(new_storage)
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
+        return False
+
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
         return False
 
     def from_host(self, array: Array, out: Layout) -> Storage:

@@ -16,6 +16,7 @@ from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
 from antorcha.devices.gpu.frame import GridPlan, GridStep
 from antorcha.devices.gpu.launcher import check_inside, compile_for
+from antorcha.devices.gpu.templates import attends
 from antorcha.devices.sim import recording
 from antorcha.devices.sim.memory import DeviceBlock, memory, reach
 from antorcha.errors import NativeError, OutOfRange
@@ -114,6 +115,9 @@ class SimulatedBackend:
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
+
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
+        return attends(dtype, features, gradient)
 
     allocate = staticmethod(new_storage)
 

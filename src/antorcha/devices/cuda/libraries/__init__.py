@@ -1,0 +1,58 @@
+"""NVIDIA's libraries: used by themselves where they are installed, and nothing needs them.
+
+``loader``      finds a library, binds its functions, tells what a status means
+``launching``   what all launches of libraries share
+``cublaslt``    its functions; ``products``: products of matrices by it
+``cusolver``    its functions; ``decompositions``: linear algebra by it
+
+``pip install antorcha[cuda]`` installs them. What a library cannot do, and everything where it is
+missing, is done by the kernels of ``devices/gpu``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from antorcha.core import switches
+from antorcha.core.lazy import lazy
+from antorcha.devices.cuda.libraries import loader
+from antorcha.devices.emit import Unsupported
+from antorcha.lang import kernels
+from antorcha.lang.kernels import Description, Launch
+from antorcha.runtime.call import plan
+from antorcha.runtime.memory.layout import Layout
+
+Planner = Callable[[Any, Any, Sequence[Layout], Sequence[Any]], Launch]
+_here = "antorcha.devices.cuda.libraries"
+_PLANNERS: dict[type, tuple[Any, str]] = {
+    kernels.MatMul: (lazy(f"{_here}.products"), "plan_products"),
+    kernels.Matrices: (lazy(f"{_here}.decompositions"), "plan_matrices"),
+}
+_LIBRARIES: dict[str, tuple[Any, str]] = {
+    "cublasLt": (lazy(f"{_here}.cublaslt"), "CublasLt"),
+    "cusolver": (lazy(f"{_here}.cusolver"), "Cusolver"),
+    "cudnn": (lazy(f"{_here}.cudnn"), "Cudnn"),
+}
+switches.on_change.append(plan.flush)
+
+
+def compile_by_library(
+    device: Any, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
+) -> Launch | None:
+    """A launch of a library's function; None where no library computes it."""
+    found = _PLANNERS.get(type(what))
+    if found is None:
+        return None
+    try:
+        planner: Planner = getattr(*found)
+        return planner(device, what, outs, ins)
+    except Unsupported:
+        return None
+
+
+def version_of(name: str) -> int | None:
+    """The version of the library lib<name>; None where it is not used."""
+    kind = _LIBRARIES[name]
+    found = loader.library(getattr(*kind))
+    return None if found is None else int(found.version)

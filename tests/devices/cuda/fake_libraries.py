@@ -15,8 +15,10 @@ import ml_dtypes
 import numpy as np
 import scipy.linalg
 
-from antorcha.devices.cuda.libraries import cublaslt, cusolver, loader
+from antorcha.devices.cuda.libraries import cublaslt, cudnn, cusolver, loader
+from antorcha.devices.numpy_semantics.conv import compute_conv
 from antorcha.devices.sim.memory import memory as arena
+from antorcha.lang.kernels import Conv
 from tests.devices.cuda.fake_driver import FakeLibrary
 
 TYPES: dict[int, Any] = {
@@ -431,7 +433,119 @@ class FakeCusolver(FakeFunctions):
         self.give(self.stream, work)
 
 
-FAKES: dict[str, Any] = {"cublasLt": FakeCublasLt, "cusolver": FakeCusolver}
+class FakeCudnn(FakeFunctions):
+    """cuDNN's graphs of one convolution."""
+
+    PROTOTYPES, RESULTS = cudnn.PROTOTYPES, cudnn.RESULTS
+    DATA = {0: np.float32, 1: np.float64, 2: np.float16, 9: ml_dtypes.bfloat16}
+
+    def __init__(self, driver: FakeLibrary) -> None:
+        super().__init__(driver)
+        # what is said of the ways that the heuristic ranks: the first cannot be planned
+        self.ways: list[list[int]] = [[-1], [cudnn.NOT_DETERMINISTIC], [cudnn.TENSOR_CORE], [9]]
+        self.ran: list[tuple[str, list[int]]] = []
+        self.stream = 0
+
+    def do_cudnnGetVersion(self) -> int:
+        return 91300
+
+    def do_cudnnGetErrorString(self, status: int) -> bytes:
+        return {3000: b"CUDNN_STATUS_NOT_SUPPORTED", 5000: b"CUDNN_STATUS_EXECUTION_FAILED"}.get(
+            status, b"CUDNN_STATUS_?"
+        )
+
+    def do_cudnnGetLastErrorString(self, text: int, size: int) -> None:
+        ctypes.memmove(text, b"no engine\0", 10)
+
+    def do_cudnnCreate(self, out: int) -> None:
+        self.made(out, "handle")
+
+    def do_cudnnSetStream(self, handle: int, stream: int) -> None:
+        assert self.objects[handle] == "handle"
+        self.stream = stream
+
+    def do_cudnnBackendCreateDescriptor(self, kind: int, out: int) -> None:
+        self.made(out, {"kind": kind, "done": False})
+
+    def do_cudnnBackendDestroyDescriptor(self, handle: int) -> None:
+        self.dropped(handle)
+
+    def do_cudnnBackendSetAttribute(
+        self, handle: int, attribute: int, kind: int, count: int, values: int
+    ) -> None:
+        given = self.objects[handle]
+        assert not given["done"], "an attribute of a finalised descriptor"
+        (ctype,) = [c for number, c in cudnn.TYPES.values() if number == kind]
+        given[attribute] = list((ctype * count).from_address(values))
+        if kind == cudnn.TYPES["descriptor"][0]:
+            given[attribute] = [self.objects[h] for h in given[attribute]]
+            assert all([each["done"] for each in given[attribute]]), "it is not finalised"
+
+    def do_cudnnBackendFinalize(self, handle: int) -> int:
+        given = self.objects[handle]
+        given["done"] = True
+        if given["kind"] == cudnn.HEURISTIC:
+            given[202] = self.ways if given[200] == [cudnn.BY_MODEL] else []
+        if given["kind"] == cudnn.PLAN:
+            given[402] = [768]
+            if given[401][0]["notes"] == [-1]:
+                return 3000
+        return 0
+
+    def do_cudnnBackendGetAttribute(
+        self, handle: int, attribute: int, kind: int, wanted: int, count: int, values: int
+    ) -> None:
+        given = self.objects[handle]
+        number = ctypes.c_int64.from_address(count)
+        if attribute == 202:
+            number.value = len(given[202])
+            for k in range(wanted):
+                made = self.objects[(ctypes.c_void_p * wanted).from_address(values)[k]]
+                made.update(done=True, notes=given[202][k], graph=given[201][0])
+        elif attribute == 300:
+            number.value = 1
+            made = self.objects[ctypes.c_void_p.from_address(values).value]
+            made.update(done=True, notes=given["notes"])
+        else:
+            found = given["notes"] if attribute == 1303 else given[attribute]
+            number.value = len(found)
+            ctype = ctypes.c_int if attribute == 1303 else ctypes.c_int64
+            (ctype * wanted).from_address(values)[: len(found)] = found
+
+    def _tensor(self, seen: dict[Any, Any], places: dict[int, int]) -> Any:
+        address = places[seen[906][0]]
+        assert address % seen[900][0] == 0, "it is not aligned as was said"
+        dtype = self.DATA[seen[901][0]]
+        return self.array(address, dtype, tuple(seen[902]), tuple(seen[903]))
+
+    def do_cudnnBackendExecute(self, handle: int, plan: int, pack: int) -> None:
+        way, where = self.objects[plan][401][0], dict(self.objects[pack])
+        (job,) = way["graph"][801]
+        kind, at = {10: ("forward", 702), 12: ("data", 708), 11: ("weight", 714)}[job["kind"]]
+        how = job[at][0]
+        self.driver.check(where[1003][0], 768)
+        places = dict(zip(where[1000], where[1001], strict=True))
+        self.ran.append((kind, way["notes"]))
+        assert how[101] == [cudnn.CROSS_CORRELATION]
+
+        def work() -> None:
+            w, x, y = (self._tensor(job[at + k][0], places) for k in (1, 2, 3))
+            for n, t, o, before, after, step, dilation in zip(
+                x.shape[2:], w.shape[2:], y.shape[2:], how[105], how[104], how[103], how[102],
+                strict=True,
+            ):  # fmt: skip
+                assert (n + before + after - (t - 1) * dilation - 1) // step + 1 == o
+            what = Conv(
+                kind, x.shape, w.shape, y.shape, tuple(how[103]), tuple(how[105]), tuple(how[102]),
+                x.shape[1] // w.shape[1],
+            )  # fmt: skip
+            out, *given = {"forward": (y, x, w), "data": (x, y, w), "weight": (w, x, y)}[kind]
+            out[...] = compute_conv(what, out.dtype.itemsize == 2)(given)[0].astype(out.dtype)
+
+        self.give(self.stream, work)
+
+
+FAKES: dict[str, Any] = {"cublasLt": FakeCublasLt, "cusolver": FakeCusolver, "cudnn": FakeCudnn}
 
 
 def install(monkeypatch: Any, driver: FakeLibrary, *names: str) -> dict[str, FakeFunctions]:

@@ -4,6 +4,7 @@
 ``launching``   what all launches of libraries share
 ``cublaslt``    its functions; ``products``: products of matrices by it
 ``cusolver``    its functions; ``decompositions``: linear algebra by it
+``cudnn``       its functions; ``convolutions``: convolutions by it
 
 ``pip install antorcha[cuda]`` installs them. What a library cannot do, and everything where it is
 missing, is done by the kernels of ``devices/gpu``.
@@ -27,6 +28,7 @@ Planner = Callable[[Any, Any, Sequence[Layout], Sequence[Any]], Launch]
 _here = "antorcha.devices.cuda.libraries"
 _PLANNERS: dict[type, tuple[Any, str]] = {
     kernels.MatMul: (lazy(f"{_here}.products"), "plan_products"),
+    kernels.Conv: (lazy(f"{_here}.convolutions"), "plan_convolution"),
     kernels.Matrices: (lazy(f"{_here}.decompositions"), "plan_matrices"),
 }
 _LIBRARIES: dict[str, tuple[Any, str]] = {

@@ -31,6 +31,7 @@ from antorcha.tensor.layouts import (
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.typed_storage import TypedStorage
 
+backends = lazy("antorcha.backends")
 runtime_pool = lazy("antorcha.runtime.pool")
 runtime_alloc = lazy("antorcha.runtime.memory.alloc")
 
@@ -397,8 +398,8 @@ def compiled_with_cxx11_abi() -> bool:
 
 
 def cudnn_is_acceptable(input: Tensor) -> bool:
-    """False: no tensor is on a device that cuDNN serves."""
-    return False
+    """Could cuDNN compute on the tensor (``torch.backends.cudnn.is_acceptable``)?"""
+    return bool(backends.cudnn.is_acceptable(input))
 
 
 def set_flush_denormal(mode: bool) -> bool:

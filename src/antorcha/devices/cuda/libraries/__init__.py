@@ -58,3 +58,9 @@ def version_of(name: str) -> int | None:
     kind = _LIBRARIES[name]
     found = loader.library(getattr(*kind))
     return None if found is None else int(found.version)
+
+
+def used() -> list[str]:
+    """The libraries that are used, with their versions."""
+    found = [loader.library(getattr(*kind)) for kind in _LIBRARIES.values()]
+    return [f"{each.name} {each.version}" for each in found if each is not None]

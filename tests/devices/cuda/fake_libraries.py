@@ -8,6 +8,7 @@ the simulator's memory, and the work is done when the stream of the fake driver 
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import scipy.linalg
 
-from antorcha.devices.cuda.libraries import cublaslt, cudnn, cusolver, loader
+from antorcha.devices.cuda.libraries import cublas, cublaslt, cudnn, cusolver, loader
 from antorcha.devices.numpy_semantics.conv import compute_conv
 from antorcha.devices.sim.memory import memory as arena
 from antorcha.lang.kernels import Conv
@@ -250,7 +251,7 @@ class FakeCusolver(FakeFunctions):
         super().__init__(driver)
         self.stream = 0
         for dtype, letter in cusolver.LETTERS.items():
-            for name in ("orgqr", "gesvdj"):
+            for name in ("orgqr", "ormqr", "gesvdj"):
                 full = cusolver.function_name(name, dtype)
                 self.typed(full, name, np.dtype(dtype))
                 assert f"Dn{letter}" in full
@@ -358,6 +359,21 @@ class FakeCusolver(FakeFunctions):
 
         self.give(self.stream, work)
 
+    def do_cusolverDnXpotrs(
+        self, handle: int, params: int, upper: int, n: int, columns: int, kind: int, a: int,
+        step: int, other: int, b: int, b_step: int, info: int,
+    ) -> None:  # fmt: skip
+        self.begun(handle, params)
+        assert kind == other
+
+        def work() -> None:
+            factors = self.matrix(a, TYPES[kind], n, n, step)
+            right = self.matrix(b, TYPES[kind], n, columns, b_step)
+            right[...] = scipy.linalg.cho_solve((factors, not upper), right)
+            self.put_info(info, 0)
+
+        self.give(self.stream, work)
+
     def do_cusolverDnXgeqrf_bufferSize(self, *args: Any) -> None:
         self.rooms(*args[-2:])
 
@@ -390,6 +406,24 @@ class FakeCusolver(FakeFunctions):
             name = "ungqr" if dtype.kind == "c" else "orgqr"
             (run,) = scipy.linalg.get_lapack_funcs((name,), dtype=dtype)
             found[...] = run(found, self.array(scales, dtype, (k,), (1,)))[0]
+            self.put_info(info, 0)
+
+        self.give(self.stream, work)
+
+    def ormqr(
+        self, dtype: Any, handle: int, side: int, turned: int, m: int, n: int, k: int, a: int,
+        step: int, scales: int, c: int, c_step: int, scratch: int, room: int, info: int,
+    ) -> None:  # fmt: skip
+        self.driver.check(scratch, room * dtype.itemsize)
+        turn = {0: "N", 1: "T", 2: "C"}[turned]
+
+        def work() -> None:
+            vectors = self.matrix(a, dtype, n if side else m, k, step)
+            found = self.matrix(c, dtype, m, n, c_step)
+            name = "unmqr" if dtype.kind == "c" else "ormqr"
+            (run,) = scipy.linalg.get_lapack_funcs((name,), dtype=dtype)
+            tau = self.array(scales, dtype, (k,), (1,))
+            found[...] = run("LR"[side], turn, vectors, tau, found, lwork=room)[0]
             self.put_info(info, 0)
 
         self.give(self.stream, work)
@@ -429,6 +463,50 @@ class FakeCusolver(FakeFunctions):
             self.matrix(v, dtype, *right.shape[::-1], v_step)[...] = right.conj().T
             self.array(values, s.dtype, s.shape, (1,))[:] = s
             self.put_info(info, min(m, n) + 1 if wrong else 0)
+
+        self.give(self.stream, work)
+
+
+class FakeCublas(FakeFunctions):
+    """cuBLAS's solver of triangular systems."""
+
+    PROTOTYPES, RESULTS = cublas.PROTOTYPES, cublas.RESULTS
+
+    def __init__(self, driver: FakeLibrary) -> None:
+        super().__init__(driver)
+        self.stream = 0
+        for dtype, letter in cusolver.LETTERS.items():
+            self.own[f"cublas{letter}trsm_v2"] = functools.partial(self.trsm, np.dtype(dtype))
+
+    def do_cublasCreate_v2(self, out: int) -> None:
+        self.made(out, "handle")
+
+    def do_cublasSetStream_v2(self, handle: int, stream: int) -> None:
+        assert self.objects[handle] == "handle"
+        self.stream = stream
+
+    def do_cublasGetProperty(self, which: int, out: int) -> None:
+        ctypes.c_int.from_address(out).value = (13, 1, 0)[which]
+
+    def do_cublasGetStatusName(self, status: int) -> bytes:
+        return b"CUBLAS_STATUS_?"
+
+    def do_cublasGetStatusString(self, status: int) -> bytes:
+        return b"the words of the library"
+
+    def trsm(
+        self, dtype: Any, _: Any, handle: int, side: int, upper: int, turned: int, unit: int,
+        m: int, n: int, alpha: int, a: int, a_step: int, b: int, b_step: int,
+    ) -> None:  # fmt: skip
+        assert (side, turned) == (0, 0)
+        assert self.driver.host(alpha, dtype.itemsize).view(dtype)[0] == 1
+
+        def work() -> None:
+            factors = self.array(a, dtype, (m, m), (1, a_step))
+            right = self.array(b, dtype, (m, n), (1, b_step))
+            right[...] = scipy.linalg.solve_triangular(
+                factors, right, lower=not upper, unit_diagonal=bool(unit)
+            )
 
         self.give(self.stream, work)
 
@@ -545,7 +623,12 @@ class FakeCudnn(FakeFunctions):
         self.give(self.stream, work)
 
 
-FAKES: dict[str, Any] = {"cublasLt": FakeCublasLt, "cusolver": FakeCusolver, "cudnn": FakeCudnn}
+FAKES: dict[str, Any] = {
+    "cublasLt": FakeCublasLt,
+    "cublas": FakeCublas,
+    "cusolver": FakeCusolver,
+    "cudnn": FakeCudnn,
+}
 
 
 def install(monkeypatch: Any, driver: FakeLibrary, *names: str) -> dict[str, FakeFunctions]:

@@ -22,7 +22,7 @@ linalg = torch.linalg
 @pytest.fixture
 def solver(monkeypatch: pytest.MonkeyPatch, library: FakeLibrary) -> Any:
     fallback.noted.clear()
-    return fake_libraries.install(monkeypatch, library, "cusolver")["cusolver"]
+    return fake_libraries.install(monkeypatch, library, "cusolver", "cublas")["cusolver"]
 
 
 def array(*shape: int) -> Any:
@@ -89,6 +89,24 @@ CASES: dict[str, Make] = {
     "u s v": lambda t: of_singular(t(TALL), False),
     "u s v, full": lambda t: of_singular(t(TALL), True),
     "u s v of a wide matrix": lambda t: of_singular(t(WIDE), True),
+    "triangular": lambda t: linalg.solve_triangular(t(A), t(B), upper=False),
+    "triangular, upper": lambda t: linalg.solve_triangular(t(STACK), t(MANY), upper=True),
+    "triangular, unit": lambda t: linalg.solve_triangular(
+        t(A) / 4, t(B), upper=True, unitriangular=True
+    ),
+    "triangular, from the right": lambda t: linalg.solve_triangular(
+        t(A), t(B).mT, upper=True, left=False
+    ),
+    "triangular, many": lambda t: linalg.solve_triangular(t(STACK)[0, 0], t(MANY), upper=True),
+    "cholesky solve": lambda t: torch.cholesky_solve(t(B), t(POSITIVE)),
+    "cholesky solve, upper": lambda t: torch.cholesky_solve(t(B), t(POSITIVE), upper=True),
+    "lu solve": lambda t: linalg.lu_solve(*linalg.lu_factor(t(STACK)), t(MANY)),
+    "lu solve, adjoint": lambda t: linalg.lu_solve(*linalg.lu_factor(t(A)), t(B), adjoint=True),
+    "reflectors": lambda t: torch.geqrf(t(TALL))[0].triu().abs(),
+    "reflector product": lambda t: gram(torch.orgqr(*torch.geqrf(t(TALL)))),
+    "reflected": lambda t: torch.ormqr(*torch.geqrf(t(A)), t(B)).abs(),
+    "reflected, adjoint": lambda t: torch.ormqr(*torch.geqrf(t(A)), t(B), transpose=True).abs(),
+    "reflected, right": lambda t: torch.ormqr(*torch.geqrf(t(A)), t(B).mT, left=False).abs(),
 }  # fmt: skip
 DTYPES = {
     torch.float32: 1e-4, torch.float64: 1e-11, torch.complex64: 1e-4, torch.complex128: 1e-11,

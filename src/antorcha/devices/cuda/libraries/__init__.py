@@ -3,7 +3,8 @@
 ``loader``      finds a library, binds its functions, tells what a status means
 ``launching``   what all launches of libraries share
 ``cublaslt``    its functions; ``products``: products of matrices by it
-``cusolver``    its functions; ``decompositions``: linear algebra by it
+``cusolver``    its functions, and ``cublas`` those of triangular systems; ``matrices``: linear
+                algebra by them, in ``decompositions`` and ``systems``
 ``cudnn``       its functions; ``convolutions``: convolutions by it
 
 ``pip install antorcha[cuda]`` installs them. What a library cannot do, and everything where it is
@@ -29,10 +30,11 @@ _here = "antorcha.devices.cuda.libraries"
 _PLANNERS: dict[type, tuple[Any, str]] = {
     kernels.MatMul: (lazy(f"{_here}.products"), "plan_products"),
     kernels.Conv: (lazy(f"{_here}.convolutions"), "plan_convolution"),
-    kernels.Matrices: (lazy(f"{_here}.decompositions"), "plan_matrices"),
+    kernels.Matrices: (lazy(f"{_here}.matrices"), "plan_matrices"),
 }
 _LIBRARIES: dict[str, tuple[Any, str]] = {
     "cublasLt": (lazy(f"{_here}.cublaslt"), "CublasLt"),
+    "cublas": (lazy(f"{_here}.cublas"), "Cublas"),
     "cusolver": (lazy(f"{_here}.cusolver"), "Cusolver"),
     "cudnn": (lazy(f"{_here}.cudnn"), "Cudnn"),
 }

@@ -31,6 +31,7 @@ _OF_EVERY_TYPE: dict[str, tuple[Any, ...]] = {
 }
 _OF_A_TYPE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "orgqr": ((c_int,) * 3, (_DATA, c_int, _DATA)),
+    "ormqr": ((c_int,) * 5, (_DATA, c_int, _DATA, _DATA, c_int)),
     "gesvdj": ((c_int,) * 4, (_DATA, c_int, _DATA, _DATA, c_int, _DATA, c_int)),
 }
 """Sizes, and arrays, of functions that exist for each type."""
@@ -54,6 +55,7 @@ def _prototypes() -> dict[str, tuple[Any, ...]]:
         "cusolverDnXgetrs": (
             *_START, c_int, _SIZE, _SIZE, *_MATRIX, _DATA, *_MATRIX, _OUT,
         ),
+        "cusolverDnXpotrs": (*_START, c_int, _SIZE, _SIZE, *_MATRIX, *_MATRIX, _OUT),
     }  # fmt: skip
     for name, types in _OF_EVERY_TYPE.items():
         asked = (*types[:5], types[-1]) if name == "getrf" else types  # (without its pivots)
@@ -71,6 +73,7 @@ def _prototypes() -> dict[str, tuple[Any, ...]]:
 PROTOTYPES = _prototypes()
 """What is used of cuSOLVER: the functions' names, and the types of their arguments."""
 LOWER, UPPER = 0, 1
+TRANSPOSED, ADJOINT = 1, 2
 WITH_VECTORS = 1
 STATUS_NAMES = {
     1: "NOT_INITIALIZED", 2: "ALLOC_FAILED", 3: "INVALID_VALUE", 4: "ARCH_MISMATCH",

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from antorcha.core import dtypes, switches
+from antorcha.core import dtypes
 from antorcha.core.shapes import contiguous_strides
 from antorcha.devices.cuda.libraries import cusolver
 from antorcha.devices.cuda.libraries.cusolver import Cusolver, function_name, type_of
-from antorcha.devices.cuda.libraries.launching import copying, library_launch, strided
-from antorcha.devices.cuda.libraries.loader import library
+from antorcha.devices.cuda.libraries.launching import copying, strided
 from antorcha.devices.emit import Unsupported
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Arrange, Launch, Matrices, Pointwise, Reduce
@@ -27,32 +26,10 @@ from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.memory.storage import Storage
 
-FEW, LARGE = 8, 128
-"""Stacks of up to so many matrices, or of matrices of so many rows, are worth a call for each."""
 Flat = Sequence[Any]
 
 
-def plan_matrices(
-    device: Any, what: Matrices, outs: Sequence[Layout], ins: Sequence[Any]
-) -> Launch:  # fmt: skip
-    """A launch of cuSOLVER; Unsupported where it cannot, or is not to, compute it."""
-    solver: Cusolver | None = library(Cusolver) if switches.libraries.linalg != "lapack" else None
-    if solver is None:
-        raise Unsupported("cuSOLVER is not used")
-    kind = KINDS.get(what.kind.split()[0])
-    if kind is None or ins[0].dtype.name not in cusolver.LETTERS:
-        raise Unsupported(f"cuSOLVER computes no {what.kind} of {ins[0].dtype}")
-    if not all([each.numel for each in ins]):
-        raise Unsupported("matrices without elements")
-    turned = what.transposed
-    matrices = [_matrices(each, turned, what.vectors and k > 0) for k, each in enumerate(ins)]
-    *batch, m, n = matrices[0].shape
-    if math.prod(batch) > FEW and min(m, n) < LARGE:
-        raise Unsupported("many small matrices")
-    return library_launch(device, "Matrices", outs, kind(device, solver, what, outs, matrices).run)
-
-
-def _matrices(layout: Layout, turned: bool, vectors: bool) -> Layout:
+def seen_matrices(layout: Layout, turned: bool, vectors: bool) -> Layout:
     """A stack as its matrices are to be seen: rows for columns, vectors as matrices of one."""
     shape, strides = list(layout.shape), list(layout.strides)
     if vectors:
@@ -71,21 +48,23 @@ def by_columns(like: Layout, rows: int, columns: int) -> Layout:
 class Decomposition:
     """What all kinds share: A's copy, and the factorisations of each matrix of it."""
 
+    MATRIX = 0  # the number of the input A
+
     def __init__(
         self, device: Any, solver: Cusolver, what: Matrices, outs: Sequence[Layout],
         ins: Sequence[Layout],
     ) -> None:  # fmt: skip
         self.device, self.solver, self.what, self.outs, self.ins = device, solver, what, outs, ins
-        self.dtype = ins[0].dtype
+        self.matrix = ins[self.MATRIX]
+        self.dtype = self.matrix.dtype
         self.type, self.itemsize = type_of(self.dtype.name), self.dtype.itemsize
-        self.m, self.n = ins[0].shape[-2:]
-        self.batch = tuple(ins[0].shape[:-2])
+        self.m, self.n = self.matrix.shape[-2:]
+        self.batch = tuple(self.matrix.shape[:-2])
         self.count = math.prod(self.batch)
-        self.factors = by_columns(ins[0], self.m, self.n)
-        self.copy_in = copying(device, self.factors, ins[0])
+        self.factors = by_columns(self.matrix, self.m, self.n)
+        self.copy_in = copying(device, self.factors, self.matrix)
         self.copies: list[Callable[..., None]] = []
         self.host_room = ctypes.create_string_buffer(1)
-        self.at_out = 2 * len(outs)  # where the inputs begin among the operands
         self.prepare()
 
     # ---- what a kind says
@@ -99,12 +78,17 @@ class Decomposition:
     # ---- pieces of it
     def out(self, k: int) -> Layout:
         """Output number k as its matrices are to be seen."""
-        return _matrices(self.outs[k], self.what.transposed, self.what.vectors)
+        return seen_matrices(self.outs[k], self.what.transposed, self.what.vectors)
+
+    def operand(self, flat: Flat, k: int) -> tuple[Storage, int]:
+        """The storage and the offset of input number k."""
+        at = 2 * (len(self.outs) + k)
+        return flat[at], flat[at + 1]
 
     def copied(self, flat: Flat) -> Storage:
         """A's matrices, in scratch memory."""
         storage: Storage = self.device.allocate(self.factors.nbytes)
-        self.copy_in(storage, 0, flat[self.at_out], flat[self.at_out + 1])
+        self.copy_in(storage, 0, *self.operand(flat, self.MATRIX))
         return storage
 
     def scratch(self, count: int, itemsize: int) -> Storage:
@@ -168,6 +152,16 @@ class Decomposition:
         self.newer("getrf", (self.m, self.n), arrays, infos, arrays[0][:3])
         return factors, pivots, infos
 
+    def qr(self, flat: Flat) -> tuple[Storage, Storage]:
+        """R and the vectors of reflectors in one matrix, and the reflectors' factors."""
+        m, n, k = self.m, self.n, min(self.m, self.n)
+        factors, infos = self.copied(flat), self.scratch(self.count, 4)
+        scales = self.scratch(self.count * k, self.itemsize)
+        places = zip(self.each(factors, m * n), self.each(scales, k))
+        arrays = [(self.type, a, m, self.type, t) for a, t in places]
+        self.newer("geqrf", (m, n), arrays, infos)
+        return factors, scales
+
     def refuse(self, infos: Storage) -> None:
         """Raises for the first matrix that the algorithm could not work on; waits for the GPU."""
         if self.what.refuse is None:
@@ -187,7 +181,7 @@ class Decomposition:
 
     def plain(self, shape: Sequence[int], dtype: Any) -> Layout:
         """A layout in row-major order, here."""
-        return L.contiguous(tuple(shape), dtype, self.ins[0].device)
+        return L.contiguous(tuple(shape), dtype, self.matrix.device)
 
     def triangle(self, out: Layout, source: Layout, part: str) -> Callable[..., None]:
         """Copies a triangle of each matrix; the rest is zero."""
@@ -233,6 +227,8 @@ class LowerUpper(Decomposition):
 class Solve(Decomposition):
     """The solutions of systems, and info. B's stack, and A's, broadcast to the results'."""
 
+    RIGHT = 1  # the number of the input B
+
     def prepare(self) -> None:
         out = self.out(0)
         self.solutions = by_columns(out, *out.shape[-2:])
@@ -245,7 +241,7 @@ class Solve(Decomposition):
 
     def begin_solutions(self) -> None:
         """Prepares the copy of the right sides."""
-        right, shape = self.ins[1], self.solutions.shape
+        right, shape = self.ins[self.RIGHT], self.solutions.shape
         lead = len(shape) - right.ndim
         if lead < 0:
             raise Unsupported("right sides of more dims than the results")
@@ -259,25 +255,39 @@ class Solve(Decomposition):
     def right_sides(self, flat: Flat) -> Storage:
         """A copy of them, which the solutions replace."""
         storage = self.scratch(self.solutions.numel, self.itemsize)
-        self.copy_right(storage, 0, flat[self.at_out + 2], flat[self.at_out + 3])
+        self.copy_right(storage, 0, *self.operand(flat, self.RIGHT))
         return storage
 
     def run(self, flat: Flat) -> None:
         factors, pivots, infos = self.lu(flat)
         self.refuse(infos)
-        found, unused = self.right_sides(flat), self.scratch(1, 4)
-        n, columns = self.solutions.shape[-2:]
-        solver = self.solver
-        with solver.lock:
-            handle = solver.begin(self.device.gpu)
-            for k, of in enumerate(self.factor_of):
-                solver.call(
-                    "cusolverDnXgetrs", handle, solver.options, 0, n, columns, self.type,
-                    factors.ptr + of * n * n * self.itemsize, n, pivots.ptr + of * n * 8, self.type,
-                    found.ptr + k * n * columns * self.itemsize, n, unused.ptr,
-                )  # fmt: skip
+        found = self.right_sides(flat)
+        self.solve_with_lu(factors, pivots, found)
         for k, (copy, storage) in enumerate(zip(self.copies, (found, infos))):
             copy(flat[2 * k], flat[2 * k + 1], storage, 0)
+
+    def pairs(self, factors: Storage, found: Storage) -> list[tuple[int, int, int]]:
+        """For each system: the number of its matrix, where its factors, and its right sides are."""
+        n, columns = self.solutions.shape[-2:]
+        size = self.itemsize
+        return [
+            (of, factors.ptr + of * n * n * size, found.ptr + k * n * columns * size)
+            for k, of in enumerate(self.factor_of)
+        ]
+
+    def solve_with_lu(
+        self, factors: Storage, pivots: Storage, found: Storage, operation: int = 0
+    ) -> None:
+        """Puts the solutions in the place of the right sides."""
+        n, columns = self.solutions.shape[-2:]
+        solver, unused = self.solver, self.scratch(1, 4)
+        with solver.lock:
+            handle = solver.begin(self.device.gpu)
+            for of, a, b in self.pairs(factors, found):
+                solver.call(
+                    "cusolverDnXgetrs", handle, solver.options, operation, n, columns, self.type,
+                    a, n, pivots.ptr + of * n * 8, self.type, b, n, unused.ptr,
+                )  # fmt: skip
 
 
 class Inverse(Solve):
@@ -361,7 +371,7 @@ class Orthogonal(Decomposition):
         self.copy_r = self.triangle(r, upper, "upper")
         if not self.with_q:
             return
-        self.vectors = by_columns(self.ins[0], m, self.q_columns)
+        self.vectors = by_columns(self.matrix, m, self.q_columns)
         both = (*self.batch, m, min(n, self.q_columns))
         self.copy_vectors = copying(
             self.device, strided(both, self.vectors.strides, self.vectors),
@@ -370,17 +380,13 @@ class Orthogonal(Decomposition):
         self.copies = [copying(self.device, self.out(0), self.vectors)]
 
     def run(self, flat: Flat) -> None:
-        m, n, k, columns = self.m, self.n, min(self.m, self.n), self.q_columns
-        factors, infos = self.copied(flat), self.scratch(self.count, 4)
-        scales = self.scratch(self.count * k, self.itemsize)
-        places = [*zip(self.each(factors, m * n), self.each(scales, k))]
-        arrays = [(self.type, a, m, self.type, t) for a, t in places]
-        self.newer("geqrf", (m, n), arrays, infos)
+        m, k, columns = self.m, min(self.m, self.n), self.q_columns
+        factors, scales = self.qr(flat)
         if self.with_q:
-            q = self.scratch(self.vectors.numel, self.itemsize)
+            q, infos = self.scratch(self.vectors.numel, self.itemsize), self.scratch(self.count, 4)
             self.copy_vectors(q, 0, factors, 0)
-            starts = self.each(q, m * columns)
-            given = [(a, m, t) for a, (_, t) in zip(starts, places)]
+            places = zip(self.each(q, m * columns), self.each(scales, k))
+            given = [(a, m, t) for a, t in places]
             self.older("orgqr", (m, columns, min(k, columns)), given, infos)
             self.copies[0](flat[0], flat[1], q, 0)
         self.copy_r(flat[2], flat[3], factors, 0)
@@ -414,12 +420,12 @@ class Singular(Decomposition):
     """U, the singular values and V^H, by one-sided Jacobi rotations."""
 
     def prepare(self) -> None:
-        m, n, like = self.m, self.n, self.ins[0]
+        m, n, like = self.m, self.n, self.matrix
         self.columns = self.out(0).shape[-1], self.out(2).shape[-2]
         self.left, self.right = (by_columns(like, r, c) for r, c in zip((m, n), self.columns))
         self.real = self.dtype.to_real()
         values = self.plain((*self.batch, min(m, n)), self.real)
-        turned = _matrices(self.right, True, False)
+        turned = seen_matrices(self.right, True, False)
         conjugate = Pointwise((E.conj(E.input_(0, self.dtype)),))
         self.copies = [
             copying(self.device, self.out(0), self.left),
@@ -443,10 +449,3 @@ class Singular(Decomposition):
         self.refuse(infos)
         for j, (copy, storage) in enumerate(zip(self.copies, (left, values, right))):
             copy(flat[2 * j], flat[2 * j + 1], storage, 0)
-
-
-KINDS: dict[str, Any] = {
-    "cholesky": Cholesky, "lu": LowerUpper, "solve": Solve, "inverse": Inverse,
-    "determinant": Determinant, "logarithm": Logarithm, "qr": Orthogonal, "r": Orthogonal,
-    "eigh": Eigen, "svd": Singular,
-}  # fmt: skip

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha.core import dtypes
+from antorcha.core.device import backend
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError, warn
 from antorcha.ops.kinds.record import T
+from antorcha.runtime.memory.storage import POOLED, Storage
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.create import tensor
 from antorcha.tensor.methods import set_methods
@@ -99,9 +101,13 @@ def _any_true(self: Tensor) -> Any:
 def record_stream(self: Tensor, stream: Any) -> None:
     """Tells that another stream uses the tensor: its memory goes to no other before that stream has
     done what it was given so far. Raises RuntimeError on the CPU."""
-    owner = self._storage.owner
-    while hasattr(owner, "owner"):  # a part of another storage
-        owner = owner.owner
+    storage = self._storage
+    while isinstance(storage.owner, Storage):  # a part of another storage
+        storage = storage.owner
+    owner = storage.owner
+    if storage.flags & POOLED:
+        gpu: Any = backend(self._layout.device)  # (only a GPU's memory is pooled)
+        owner = gpu.gpu.memory.own(storage)
     if not hasattr(owner, "used_by") or self._layout.device.type == "cpu":
         where = self._layout.device
         raise ShapeError(f"record_stream: {where} has no streams; leave it out")

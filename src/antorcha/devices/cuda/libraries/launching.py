@@ -33,7 +33,7 @@ def library_launch(
         gpu.use()
         run(flat)
         stream = gpu.stream
-        stream.last.append(name)
+        stream.note(name)
         if config.sync and stream.capture is None:
             stream.synchronize()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,7 @@ def array(*shape: int) -> Any:
 
 
 X, W, BIAS = array(2, 4, 7, 6), array(6, 4, 3, 3), array(6)
+LONG = array(1 + 2 * 4 * 7 * 6)
 LAST = torch.channels_last
 CASES: dict[str, Make] = {
     "plain": lambda t: F.conv2d(t(X), t(W)),
@@ -46,6 +48,7 @@ CASES: dict[str, Make] = {
     ),
     "strided": lambda t: F.conv2d(t(X)[:, :, ::2, 1:], t(W)[::2, :, 1:], padding=1),
     "begins inside": lambda t: F.conv2d(t(X)[1:], t(W)[1:], padding=1),
+    "not aligned": lambda t: F.conv2d(t(LONG)[1:].view(2, 4, 7, 6), t(W), t(BIAS)),
     "expanded": lambda t: F.conv2d(t(X)[:1].expand(3, 4, 7, 6), t(W)),
     "same": lambda t: F.conv2d(t(X), t(W)[:, :, :2, :2], padding="same"),
     "one dim": lambda t: F.conv1d(t(X)[:, :, 0], t(W)[:, :, 0], t(BIAS), stride=2, padding=1),
@@ -124,3 +127,33 @@ def test_a_failing_convolution_says_why(dnn: FakeCudnn) -> None:
     words = r"CUDNN_STATUS_EXECUTION_FAILED \(no engine\) when calling cudnnBackendExecute"
     with pytest.raises(RuntimeError, match=words):
         F.conv2d(torch.ones(1, 2, 4, 4, device="cuda"), torch.ones(2, 2, 3, 3, device="cuda"))
+
+
+def test_launches_run_in_machine_code(dnn: FakeCudnn, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_python: list[Any] = []
+    copied: list[Any] = []
+    run_copied = convolutions.Convolution.run_copied
+
+    def noted(self: Any, places: Any) -> None:
+        copied.append(places)
+        run_copied(self, places)
+
+    monkeypatch.setattr(convolutions.Convolution, "run_copied", noted)
+    monkeypatch.setattr(convolutions.Convolution, "run", lambda *_: by_python.append(1))
+    x, w, bias = X.cuda(), W.cuda(), BIAS.cuda()
+    for _ in range(3):
+        gc.collect()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+            found = F.conv2d(x, w, bias).cpu()
+        assert torch.allclose(found, F.conv2d(X, W, BIAS))
+    assert not by_python
+    assert not copied
+    F.conv2d(LONG.cuda()[1:].view(2, 4, 7, 6), w, bias).cpu()
+    assert len(copied) == 1
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = F.conv2d(x, w, bias)
+    x.zero_()
+    graph.replay()
+    assert torch.allclose(y.cpu(), F.conv2d(X * 0, W, BIAS))

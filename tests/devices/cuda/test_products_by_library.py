@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -157,3 +158,22 @@ def test_a_library_is_found_where_pip_puts_it(
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     found = loader.paths("cublasLt", (13, 12), loader.folders())
     assert [Path(each).name for each in found] == ["libcublasLt.so.13", "libcublasLt.so.12"]
+
+
+def test_launches_run_in_machine_code(lt: FakeCublasLt, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_python: list[Any] = []
+    monkeypatch.setattr(products.LtLaunch, "run", lambda *_: by_python.append(1))
+    a, b, row = (x.real.float() for x in (A, B, ROW))
+    flat = torch.cat([a.flatten(), a.flatten()]).cuda()
+    for k in (0, 1, 2, 3, 4, 0):
+        gc.collect()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+            left = flat[k : k + 30].view(6, 5)
+            assert torch.allclose((left @ b.cuda()).cpu(), left.cpu() @ b, atol=1e-6)
+            found = torch.addmm(row.cuda(), a.cuda(), b.cuda()).cpu()
+            assert torch.allclose(found, torch.addmm(row, a, b), atol=1e-6)
+    for n in range(2, 40):
+        x = torch.ones(n, n, device="cuda")
+        assert (x @ x).sum().item() == n**3
+    assert not by_python

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha import config
 from antorcha.core import switches
-from antorcha.core.memo import keep
 from antorcha.core.shapes import contiguous_strides, strides_in_order
-from antorcha.devices.cuda.libraries import cudnn
+from antorcha.devices.cuda.libraries import convolution_launch, cudnn
 from antorcha.devices.cuda.libraries.cudnn import Cudnn, Descriptor
 from antorcha.devices.cuda.libraries.launching import (
     address_of,
@@ -28,12 +28,12 @@ from antorcha.errors import AcceleratorError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Conv, Launch, Pointwise
 from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.storage import Storage, wrap_elsewhere
 
 LEAST = 1 << 20
 """Convolutions of fewer multiplications are left to our own kernels."""
 ALIGNED = 16  # bytes
 MOST_WORKSPACE = 1 << 30
-MOST_PACKS = 64
 Ints = Sequence[int]
 Copy = Callable[..., None]
 
@@ -50,7 +50,11 @@ def plan_convolution(
         raise Unsupported(f"cuDNN has no convolution of {dtype}")
     if multiplications(what) < max(LEAST, 1):
         raise Unsupported("a small convolution")
-    return Convolution(device, dnn, what, outs[0], ins).launch()
+    convolution = Convolution(device, dnn, what, outs[0], ins)
+    if config.sync or not convolution.runs_natively:
+        return convolution.launch()
+    native = convolution_launch.bound(convolution, what, outs, ins)
+    return Launch(native.fresh, native.into, native)
 
 
 def multiplications(what: Conv) -> int:
@@ -104,7 +108,7 @@ class Convolution:
         self.device, self.dnn, self.what = device, dnn, what
         self.layouts = (out, *ins)
         self.copies: dict[int, Copy] = {}
-        self.packs: dict[Any, Descriptor] = {}
+        self.aligned = ALIGNED
         device.gpu.use()
         steps = [dense(layout) for layout in self.layouts[:3]]
         self.is_dense = [each is not None for each in steps]
@@ -114,6 +118,7 @@ class Convolution:
         ]
         self.add_bias = self._bias() if len(ins) > 2 else None
         with dnn.lock:
+            self.handle = dnn.begin(device.gpu)
             self.plan, self.workspace = self._best()
 
     def _copy(self, k: int) -> Copy:
@@ -124,14 +129,19 @@ class Convolution:
             found = self.copies[k] = copying(self.device, *given)
         return found
 
-    def _bias(self) -> Copy:
+    def _bias(self) -> Launch:
         """A kernel that adds a number to each channel of the results."""
         out, bias = self.layouts[0], self.layouts[3]
         steps = (0, bias.strides[0], *[0] * (out.ndim - 2))
         wide = strided(tuple(out.shape), steps, bias)
         both = E.input_(0, out.dtype) + E.input_(1, out.dtype)
         launch: Launch = self.device.compile(Pointwise((both,)), (out,), (out, wide))
-        return launch.into
+        return launch
+
+    @property
+    def runs_natively(self) -> bool:
+        """Can it be launched in machine code?"""
+        return all(self.is_dense) and (self.add_bias is None or self.add_bias.keep is not None)
 
     # ---- planning
     def _operation(self) -> Descriptor:
@@ -164,8 +174,7 @@ class Convolution:
 
     def _best(self) -> tuple[Descriptor, int]:
         """The plan, and how much scratch memory it takes."""
-        dnn = self.dnn
-        handle = dnn.begin(self.device.gpu)
+        dnn, handle = self.dnn, self.handle
         try:
             operation = self._operation()
         except AcceleratorError as error:
@@ -197,34 +206,44 @@ class Convolution:
     # ---- running
     def launch(self) -> Launch:
         """The launch."""
-        return library_launch(self.device, "Conv", self.layouts[:1], self._run)
+        return library_launch(self.device, "Conv", self.layouts[:1], self.run)
 
-    def _run(self, flat: Sequence[Any]) -> None:
-        places, rooms = [], {}
-        for k, seen in enumerate(self.seen):
-            storage, offset = flat[2 * k], flat[2 * k + 1]
-            place = address_of(self.layouts[k], storage, offset)
-            if place % ALIGNED or not self.is_dense[k]:
-                room = rooms[k] = self.device.allocate(seen.nbytes)
-                place = room.ptr
-                if k:
-                    self._copy(k)(room, 0, storage, offset)
-            places.append(place)
-        self._execute(places)
-        if 0 in rooms:
-            self._copy(0)(flat[0], flat[1], rooms[0], 0)
+    def run(self, flat: Sequence[Any]) -> None:
+        """Gives the work to the current stream."""
+        self.run_copied([
+            address_of(self.layouts[k], flat[2 * k], flat[2 * k + 1])
+            for k in range(len(self.seen))
+        ])  # fmt: skip
         if self.add_bias is not None:
-            self.add_bias(flat[0], flat[1], flat[0], flat[1], flat[6], flat[7])
+            self.add_bias.into(flat[0], flat[1], flat[0], flat[1], flat[6], flat[7])
+
+    def run_copied(self, places: Sequence[int]) -> None:
+        """Runs the plan over operands that begin at these addresses, the result first; those that
+        it cannot see there are copied."""
+        seen, rooms = list(places), {}
+        for k, layout in enumerate(self.seen):
+            if places[k] % ALIGNED or not self.is_dense[k]:
+                rooms[k] = self.device.allocate(layout.nbytes)
+                seen[k] = rooms[k].ptr
+                if k:
+                    self._copy(k)(rooms[k], 0, *storage_at(self.layouts[k], places[k]))
+        self._execute(seen)
+        if 0 in rooms:
+            self._copy(0)(*storage_at(self.layouts[0], places[0]), rooms[0], 0)
 
     def _execute(self, places: list[int]) -> None:
         dnn, device = self.dnn, self.device
         room = device.allocate(self.workspace) if self.workspace else None
-        key = (*places, 0 if room is None else room.ptr)
         with dnn.lock:
             handle = dnn.begin(device.gpu)
-            where = self.packs.get(key)
-            if where is None:
-                where = keep(self.packs, key, cudnn.pack(dnn, places, key[-1]), MOST_PACKS)
+            where = cudnn.pack(dnn, places, 0 if room is None else room.ptr)
             status = dnn.execute(handle, self.plan.handle, where.handle)
         if status:
             raise dnn.error("cudnnBackendExecute", status)
+
+
+def storage_at(layout: Layout, address: int) -> tuple[Storage, int]:
+    """A storage over a tensor's memory, whose owner somebody else keeps, and the offset in it."""
+    size = layout.itemsize
+    start, nbytes = address + layout.low * size, (layout.high - layout.low) * size
+    return wrap_elsewhere(start, nbytes, None), -layout.low

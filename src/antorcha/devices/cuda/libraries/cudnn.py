@@ -72,7 +72,6 @@ class Cudnn(Library):
         self.version = int(self.functions["cudnnGetVersion"]())
         self.execute = self.functions["cudnnBackendExecute"]
         self.handles: dict[int, int] = {}
-        self.streams: dict[int, int] = {}
         self.lock = held_over_forks(threading.RLock())
 
     def text(self, status: int) -> str:
@@ -84,12 +83,10 @@ class Cudnn(Library):
 
     def begin(self, gpu: Any) -> int:
         """The handle of a GPU, whose context is current, set to its current stream."""
-        found, stream = self.handles.get(gpu.index), gpu.stream.handle
+        found = self.handles.get(gpu.index)
         if found is None:
             found = self.handles[gpu.index] = self.made("cudnnCreate")
-        if self.streams.get(gpu.index) != stream:
-            self.call("cudnnSetStream", found, stream)
-            self.streams[gpu.index] = stream
+        self.call("cudnnSetStream", found, gpu.stream.handle)
         return found
 
 

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from antorcha import config
 from antorcha.core import switches
 from antorcha.core.forks import held_over_forks
-from antorcha.devices.cuda.libraries import cublaslt
+from antorcha.devices.cuda.libraries import cublaslt, product_launch
 from antorcha.devices.cuda.libraries.cublaslt import CublasLt, LtHeuristic, LtObject
 from antorcha.devices.cuda.libraries.launching import (
     address_of,
@@ -32,7 +33,7 @@ from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, MatMul
 from antorcha.runtime.memory.layout import Layout
 
-LEAST = 1 << 21
+LEAST = 1 << 18
 """Fewer multiplications are left to our own kernels: asking the library takes longer."""
 WORKSPACE = 32 << 20  # bytes, at most; as PyTorch has them on an H100
 ALIGNED = 256  # bytes; more makes no difference to the library
@@ -128,7 +129,11 @@ def plan_products(
         raise Unsupported("matrices whose rows and columns both lie apart")
     if found.bias == "copied" and any(s < 0 for s in what.out):
         raise Unsupported("a result that lies backwards")
-    return LtLaunch(device, lt, what, found, outs[0], ins).launch()
+    product = LtLaunch(device, lt, what, found, outs[0], ins)
+    if config.sync or found.bias == "copied":
+        return product.launch()
+    native = product_launch.bound(product, what, outs, ins)
+    return Launch(native.fresh, native.into, native)
 
 
 class LtLaunch:
@@ -150,7 +155,7 @@ class LtLaunch:
             shape = (what.batch, what.m, what.n)
             seen = strided(shape, what.bias, ins[2])
             self.copy = copying(device, strided(shape, what.out, out), seen)
-        if self._way(0) is None:
+        if self.way(0) is None:
             raise Unsupported("cuBLASLt has no way to compute it")
 
     def _describe(self, out: Layout, ins: Sequence[Layout]) -> None:
@@ -191,9 +196,10 @@ class LtLaunch:
     # ---- running
     def launch(self) -> Launch:
         """The launch."""
-        return library_launch(self.device, "MatMul", self.layouts[:1], self._run)
+        return library_launch(self.device, "MatMul", self.layouts[:1], self.run)
 
-    def _run(self, flat: Sequence[Any]) -> None:
+    def run(self, flat: Sequence[Any]) -> None:
+        """Gives the work to the current stream."""
         product, layouts = self.product, self.layouts
         out = address_of(layouts[0], flat[0], flat[1])
         a = address_of(layouts[1], flat[2], flat[3])
@@ -216,7 +222,7 @@ class LtLaunch:
 
     def _multiply(self, a: int, b: int, added: int, out: int, vector: int) -> None:
         lt, gpu = self.lt, self.device.gpu
-        way = self._way((a | b | added | out | vector) & (ALIGNED - 1))
+        way = self.way((a | b | added | out | vector) & (ALIGNED - 1))
         if way is None:
             raise lt.error("cublasLtMatmulAlgoGetHeuristic", cublaslt.NOT_SUPPORTED)
         room = way.workspace
@@ -229,7 +235,7 @@ class LtLaunch:
         if status:
             raise lt.error("cublasLtMatmul", status)
 
-    def _way(self, low: int) -> LtHeuristic | None:
+    def way(self, low: int) -> LtHeuristic | None:
         """How to compute where the operands lie: ``low`` are the last bits of all addresses."""
         alignment = low & -low or ALIGNED
         found = self.ways.get(alignment)

@@ -522,6 +522,7 @@ class FakeCudnn(FakeFunctions):
         # what is said of the ways that the heuristic ranks: the first cannot be planned
         self.ways: list[list[int]] = [[-1], [cudnn.NOT_DETERMINISTIC], [cudnn.TENSOR_CORE], [9]]
         self.ran: list[tuple[str, list[int]]] = []
+        self.ticks: dict[int, int] = {}  # how long ways take, by what is said of them
         self.stream = 0
 
     def do_cudnnGetVersion(self) -> int:
@@ -607,6 +608,7 @@ class FakeCudnn(FakeFunctions):
         assert how[101] == [cudnn.CROSS_CORRELATION]
 
         def work() -> None:
+            self.driver.clock += self.ticks.get(way["notes"][0], 0)
             w, x, y = (self._tensor(job[at + k][0], places) for k in (1, 2, 3))
             for n, t, o, before, after, step, dilation in zip(
                 x.shape[2:], w.shape[2:], y.shape[2:], how[105], how[104], how[103], how[102],

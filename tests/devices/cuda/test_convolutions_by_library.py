@@ -115,6 +115,20 @@ def test_the_way_is_the_best_that_the_switches_allow(dnn: FakeCudnn) -> None:
         vars(switches.cudnn).update(allow_tf32=True, fp32_precision="none")
 
 
+def test_a_benchmark_takes_the_fastest(dnn: FakeCudnn, library: FakeLibrary) -> None:
+    dnn.ways = [[9], [-1], [cudnn.NOT_DETERMINISTIC], [8], [7]]
+    dnn.ticks = {9: 5, 8: 1, 7: 3}
+    x, w = torch.ones(1, 2, 4, 4, device="cuda"), torch.ones(2, 2, 3, 3, device="cuda")
+    for limit, fastest in ((10, 8), (1, 9)):
+        with torch.backends.cudnn.flags(benchmark=True, benchmark_limit=limit):
+            assert F.conv2d(x, w).cpu().eq(18).all()
+        assert dnn.ran[-1][1] == [fastest]
+    with torch.backends.cudnn.flags(benchmark=True, benchmark_limit=0):
+        y = F.conv2d(x, w)
+        assert dnn.ran[-1][1] == [8]
+        assert y.cpu().eq(18).all()
+
+
 def test_what_is_there_is_said(dnn: FakeCudnn) -> None:
     assert torch.backends.cudnn.is_available()
     assert torch.backends.cudnn.version() == 91300

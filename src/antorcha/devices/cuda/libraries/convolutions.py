@@ -3,12 +3,15 @@
 Images and weights are handed over as they lie, in row-major order or with their channels together;
 others are copied first. Of the ways that the library's heuristic ranks, the first is taken that it
 can plan, whose results are the same at each run, and that computes as exactly as
-``torch.backends.cudnn.allow_tf32`` wants it.
+``torch.backends.cudnn.allow_tf32`` wants it; with ``torch.backends.cudnn.benchmark`` the fastest of
+those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from antorcha import config
@@ -23,6 +26,7 @@ from antorcha.devices.cuda.libraries.launching import (
     strided,
 )
 from antorcha.devices.cuda.libraries.loader import library
+from antorcha.devices.cuda.streams import EventHandle
 from antorcha.devices.emit import Unsupported
 from antorcha.errors import AcceleratorError
 from antorcha.lang import expr as E
@@ -34,6 +38,8 @@ LEAST = 1 << 20
 """Convolutions of fewer multiplications are left to our own kernels."""
 ALIGNED = 16  # bytes
 MOST_WORKSPACE = 1 << 30
+BENCHMARKED = 3
+"""Runs of a plan that are timed together, where ``torch.backends.cudnn.benchmark`` asks for it."""
 Ints = Sequence[int]
 Copy = Callable[..., None]
 
@@ -174,11 +180,24 @@ class Convolution:
 
     def _best(self) -> tuple[Descriptor, int]:
         """The plan, and how much scratch memory it takes."""
-        dnn, handle = self.dnn, self.handle
         try:
             operation = self._operation()
         except AcceleratorError as error:
             raise Unsupported(str(error)) from None
+        found = list(itertools.islice(self._plans(operation), self._most_plans()))
+        if not found:
+            raise Unsupported("cuDNN has no way to compute it")
+        return found[0] if len(found) == 1 else min(found, key=self._milliseconds)
+
+    def _most_plans(self) -> int | None:
+        """How many plans are compared, by running them; None: all."""
+        if not switches.cudnn.benchmark or self.device.gpu.stream.capture is not None:
+            return 1
+        return switches.cudnn.benchmark_limit or None
+
+    def _plans(self, operation: Descriptor) -> Iterator[tuple[Descriptor, int]]:
+        """The plans that can be used, the best first, as far as the library knows."""
+        dnn, handle = self.dnn, self.handle
         for mode in (cudnn.BY_MODEL, cudnn.FALLBACK):
             try:
                 ways = cudnn.ways(dnn, handle, operation, mode)
@@ -186,13 +205,30 @@ class Convolution:
                 continue
             for way in ways:
                 try:
-                    if not self._refused(cudnn.notes_of(way)):
-                        plan, nbytes = cudnn.plan_of(dnn, handle, way)
-                        if nbytes <= MOST_WORKSPACE:
-                            return plan, nbytes
+                    if self._refused(cudnn.notes_of(way)):
+                        continue
+                    plan, nbytes = cudnn.plan_of(dnn, handle, way)
                 except AcceleratorError:
                     continue  # (the heuristic ranks ways that cannot be planned, too)
-        raise Unsupported("cuDNN has no way to compute it")
+                if nbytes <= MOST_WORKSPACE:
+                    yield plan, nbytes
+
+    def _milliseconds(self, found: tuple[Descriptor, int]) -> float:
+        """How long a plan takes, over memory of no particular contents."""
+        self.plan, self.workspace = found
+        rooms = [self.device.allocate(layout.nbytes) for layout in self.seen]
+        places = [room.ptr for room in rooms]
+        start, end = EventHandle(timing=True), EventHandle(timing=True)
+        try:
+            self._execute(places)
+            start.record(self.device.gpu.stream)
+            for _ in range(BENCHMARKED):
+                self._execute(places)
+            end.record(self.device.gpu.stream)
+            end.synchronize()
+        except AcceleratorError:
+            return math.inf
+        return start.milliseconds_to(end)
 
     def _refused(self, notes: Ints) -> bool:
         """Are the numbers that a way gives not what is wanted?"""

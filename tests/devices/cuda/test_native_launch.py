@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from typing import Any
 
@@ -178,3 +179,41 @@ def test_a_size_says_whose_memory_it_is(library: FakeLibrary) -> None:
     assert {s.nbytes for s in storages} == {1000}
     used = [gpu(k).memory.bytes.current for k in range(2)]
     assert sum(used) >= 1024 * len(storages)
+
+
+def test_an_error_names_the_line_that_asked(library: FakeLibrary) -> None:
+    """Of functions, of modules, and of what a backward pass does; frames are let go of."""
+    table = torch.ones(4, 3, device="cuda", requires_grad=True)
+    good, bad = torch.tensor([1, 2]).cuda(), torch.tensor([1, 7]).cuda()
+    ids, module = torch.tensor([0, 1, 2, 9]).cuda(), torch.nn.Embedding(4, 3).to("cuda")
+    for _ in range(3):
+        F.embedding(good, table)
+        module(good)
+    calls = {
+        "F.embedding(bad, table)": lambda: F.embedding(bad, table),
+        "module(bad)": lambda: module(bad),
+        "table[bad]": lambda: table[bad],
+        "F.cross_entropy(table, ids)": lambda: F.cross_entropy(table, ids),
+    }
+    wrong = []
+    for text, call in calls.items():
+        call()
+        with pytest.raises((IndexError, RuntimeError)) as raised:
+            torch.cuda.synchronize()
+        note = "".join(raised.value.__notes__)
+        if f"{__file__}:" not in note or text not in note:
+            wrong.append((text, note))
+    assert not wrong
+
+
+def test_noted_frames_are_let_go_of(library: FakeLibrary) -> None:
+    x, good = torch.arange(4.0).cuda(), torch.tensor([1, 2]).cuda()
+    code = compile("found = x[good]", "<made>", "exec")
+    before = sys.getrefcount(code)
+    for _ in range(50):
+        exec(code, {"x": x, "good": good})
+    assert sys.getrefcount(code) > before  # until the page is written anew, or ends
+    for _ in range(5000):
+        x[good]
+    torch.cuda.synchronize()
+    assert sys.getrefcount(code) == before

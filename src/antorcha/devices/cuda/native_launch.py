@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from antorcha.devices.cuda.frames import note_frame
 from antorcha.devices.cuda.streams import Report, name_number, reports
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.lang.native import i64, local, native, ptr, raw, struct, u32, void
@@ -145,6 +146,7 @@ def run_grid(bufs: ptr[raw], desc: ptr[i64]) -> i64:
             return AGAIN
         report = page.address + 8 * page.used
         page.reports[page.used] = g.report
+        note_frame(page, page.used)
         page.used += 1
     sizes = ptr[i64](g + 1)
     constants = sizes + g.temporaries

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from antorcha.devices.cuda import driver
+from antorcha.devices.cuda import driver, frames
 from antorcha.errors import AcceleratorError, MissingFeature
 from antorcha.runtime.memory.device_memory import (
     REMEMBERED,
@@ -59,13 +59,14 @@ class Report(NamedTuple):
     name: str
     operands: Sequence[Any]
 
-    def error(self, code: int, where: str) -> BaseException:
-        """The error of a code, with a note of how it was found."""
+    def error(self, code: int, where: str, line: str) -> BaseException:
+        """The error of a code, with a note of how it was found, and of the line that asked."""
         error = self.fail(code)
         shapes = ", ".join([str(tuple(o.shape)) for o in self.operands if hasattr(o, "shape")])
+        asked = f"It was asked for at {line}. " if line else ""
         error.add_note(
             f"({self.name} of {shapes} on {where} found it; it is told when the GPU is waited for. "
-            "ANTORCHA_SYNC=1 in the environment tells it at the line that is wrong.)"
+            f"{asked}ANTORCHA_SYNC=1 in the environment tells it at the line that is wrong.)"
         )
         return error
 
@@ -112,6 +113,10 @@ class StatusPage:
         self.record.word("address").value = block.address
         self.record.word("room").value = len(self.words)
         self.record.word("reports").value = self.numbers.ctypes.data
+        self._codes = (ctypes.py_object * (len(self.words)))()  # (null pointers)
+        self._lines = np.zeros(len(self.words), np.int64)
+        self.record.word("codes").value = ctypes.addressof(self._codes)
+        self.record.word("lines").value = self._lines.ctypes.data
         reports.pages.add(self)
         self.clear(stream)
 
@@ -126,6 +131,7 @@ class StatusPage:
         reports.end(number)
         at = self._used.value
         self.numbers[at] = number
+        frames.note()(self.record.address, at)
         self._used.value = at + 1
         return self.block.address + 8 * at
 
@@ -153,8 +159,20 @@ class StatusPage:
         found = np.flatnonzero(self.words[: self.used])
         if not len(found):
             return None
-        report = reports.known[int(self.numbers[found[0]])]
-        return report.error(int(self.words[found[0]]), where)
+        at = int(found[0])
+        report = reports.known[int(self.numbers[at])]
+        return report.error(int(self.words[at]), where, self._line(at))
+
+    def _line(self, at: int) -> str:
+        """The line that launched what word number ``at`` is for."""
+        if not ctypes.c_void_p.from_buffer(self._codes, 8 * at).value:
+            return ""
+        code: Any = self._codes[at]
+        return frames.place_of(code, int(self._lines[at]))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_codes"):
+            frames.drop()(self.record.address)
 
 
 class StreamHandle:

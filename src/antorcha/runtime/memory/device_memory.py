@@ -88,6 +88,8 @@ class ReportPage:
     used: i64
     room: i64
     reports: ptr[i64]  # which launch each word is for
+    codes: ptr[raw]  # of the program that launched it; null: nobody knows
+    lines: ptr[i64]  # where in that
 
 
 @struct

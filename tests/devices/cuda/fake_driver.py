@@ -280,6 +280,7 @@ class FakeLibrary:
         return SUCCESS
 
     def do_cuMemFree(self, address: int) -> int:
+        assert not self.capturing(), "memory is given back, which waits, during a capture"
         self.do_cuCtxSynchronize()
         self._free(address)
         return SUCCESS

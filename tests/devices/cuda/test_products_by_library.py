@@ -13,6 +13,7 @@ import pytest
 
 import antorcha as torch
 from antorcha.core import switches
+from antorcha.devices.cuda import libraries
 from antorcha.devices.cuda.libraries import cublaslt, loader, products
 from tests.devices.cuda import fake_libraries
 from tests.devices.cuda.fake_driver import FakeLibrary
@@ -140,6 +141,13 @@ def test_a_graph_takes_scratch_memory_of_its_own(lt: FakeCublasLt) -> None:
     x.fill_(1)
     graph.replay()
     assert torch.equal(y.cpu(), torch.full((3, 3), 3.0, dtype=torch.float64))
+
+
+def test_a_library_that_does_not_start_is_not_used(lt: FakeCublasLt) -> None:
+    lt.failing["cublasLtCreate"] = 1
+    x = torch.eye(3, device="cuda")
+    assert torch.equal((x @ x).cpu(), torch.eye(3))
+    assert "cublasLtCreate" in libraries.noted["MatMul"]
 
 
 def test_a_failing_product_says_why(lt: FakeCublasLt) -> None:

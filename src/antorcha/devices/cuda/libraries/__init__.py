@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.core import switches
 from antorcha.core.lazy import lazy
 from antorcha.devices.cuda.libraries import loader
 from antorcha.devices.emit import Unsupported
+from antorcha.errors import AcceleratorError
 from antorcha.lang import kernels
 from antorcha.lang.kernels import Description, Launch
-from antorcha.runtime.call import plan
 from antorcha.runtime.memory.layout import Layout
 
 Planner = Callable[[Any, Any, Sequence[Layout], Sequence[Any]], Launch]
@@ -38,7 +37,8 @@ _LIBRARIES: dict[str, tuple[Any, str]] = {
     "cusolver": (lazy(f"{_here}.cusolver"), "Cusolver"),
     "cudnn": (lazy(f"{_here}.cudnn"), "Cudnn"),
 }
-switches.on_change.append(plan.flush)
+noted: dict[str, str] = {}
+"""The kinds of descriptions that no library computed since somebody cleared this, and why."""
 
 
 def compile_by_library(
@@ -51,7 +51,8 @@ def compile_by_library(
     try:
         planner: Planner = getattr(*found)
         return planner(device, what, outs, ins)
-    except Unsupported:
+    except (Unsupported, AcceleratorError) as error:  # (a library that does not start, too)
+        noted[type(what).__name__] = str(error)
         return None
 
 

@@ -12,7 +12,7 @@ import antorcha as torch
 from antorcha.devices.gpu import fallback
 from tests.devices.cuda import fake_libraries
 from tests.devices.cuda.fake_driver import FakeLibrary
-from tests.devices.cuda.fake_libraries import FakeCusolver
+from tests.devices.cuda.fake_solvers import FakeCusolver
 
 Make = Callable[[Any], Any]
 RNG = np.random.default_rng(0)
@@ -32,6 +32,8 @@ def array(*shape: int) -> Any:
 A, STACK, TALL, WIDE = array(5, 5), array(2, 3, 4, 4), array(2, 6, 4), array(4, 6)
 B, MANY, VECTOR = array(5, 3), array(2, 3, 4, 2), array(5)
 POSITIVE = A @ A.mH + torch.eye(5)
+LOTS, RIGHT = array(3, 4, 3, 3), array(3, 4, 3, 2)
+HERMITIAN = LOTS @ LOTS.mH + torch.eye(3)
 SYMMETRIC = STACK + STACK.mH
 
 
@@ -107,6 +109,21 @@ CASES: dict[str, Make] = {
     "reflected": lambda t: torch.ormqr(*torch.geqrf(t(A)), t(B)).abs(),
     "reflected, adjoint": lambda t: torch.ormqr(*torch.geqrf(t(A)), t(B), transpose=True).abs(),
     "reflected, right": lambda t: torch.ormqr(*torch.geqrf(t(A)), t(B).mT, left=False).abs(),
+    "many: cholesky": lambda t: linalg.cholesky(t(HERMITIAN)),
+    "many: lu": lambda t: linalg.lu_factor(t(LOTS))[0],
+    "many: pivots": lambda t: linalg.lu_factor(t(LOTS))[1],
+    "many: solve": lambda t: linalg.solve(t(LOTS), t(RIGHT)),
+    "many: solve, from the right": lambda t: linalg.solve(t(LOTS), t(RIGHT).mT, left=False),
+    "many: inverse": lambda t: linalg.inv(t(LOTS)),
+    "many: inverse info": lambda t: linalg.inv_ex(t(LOTS) * 0).info,
+    "many: determinant": lambda t: linalg.det(t(LOTS)),
+    "many: logarithm": lambda t: linalg.slogdet(t(LOTS))[1],
+    "many: lu solve": lambda t: linalg.lu_solve(
+        *linalg.lu_factor(t(LOTS)), t(RIGHT), adjoint=True
+    ),
+    "many: triangular": lambda t: linalg.solve_triangular(t(LOTS), t(RIGHT), upper=True),
+    "many: eigenvalues": lambda t: linalg.eigh(t(HERMITIAN)).eigenvalues,
+    "many: eigenvectors": lambda t: of_vectors(t(HERMITIAN)),
 }  # fmt: skip
 DTYPES = {
     torch.float32: 1e-4, torch.float64: 1e-11, torch.complex64: 1e-4, torch.complex128: 1e-11,

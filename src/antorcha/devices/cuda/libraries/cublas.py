@@ -1,4 +1,4 @@
-"""cuBLAS's functions: systems of triangular matrices, which lie column by column.
+"""cuBLAS's functions: triangular systems, and LU factors of many matrices, column by column.
 
 A function exists once for each type; the letter of the type stands in its name.
 """
@@ -16,6 +16,14 @@ from antorcha.devices.cuda.libraries.loader import Library
 
 _OUT, _HANDLE, _DATA = c_void_p, c_void_p, c_void_p
 _TRSM = (_HANDLE, *[c_int] * 6, c_void_p, _DATA, c_int, _DATA, c_int)
+_OF_A_TYPE: dict[str, tuple[Any, ...]] = {
+    "trsm_v2": _TRSM,
+    "trsmBatched": (*_TRSM, c_int),
+    "getrfBatched": (_HANDLE, c_int, _DATA, c_int, _DATA, _DATA, c_int),
+    "getrsBatched": (
+        _HANDLE, c_int, c_int, c_int, _DATA, c_int, _DATA, _DATA, c_int, c_void_p, c_int,
+    ),
+}  # fmt: skip
 
 PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cublasCreate_v2": (_OUT,),
@@ -23,7 +31,11 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cublasGetProperty": (c_int, _OUT),
     "cublasGetStatusName": (c_int,),
     "cublasGetStatusString": (c_int,),
-    **{f"cublas{letter}trsm_v2": _TRSM for letter in LETTERS.values()},
+    **{
+        f"cublas{letter}{name}": types
+        for letter in LETTERS.values()
+        for name, types in _OF_A_TYPE.items()
+    },
 }
 """What is used of cuBLAS: the functions' names, and the types of their arguments."""
 RESULTS = {"cublasGetStatusName": c_char_p, "cublasGetStatusString": c_char_p}

@@ -61,6 +61,13 @@ def _prototypes() -> dict[str, tuple[Any, ...]]:
         asked = (*types[:5], types[-1]) if name == "getrf" else types  # (without its pivots)
         found[f"cusolverDnX{name}_bufferSize"] = (*_START, *asked, *_ROOMS)
         found[f"cusolverDnX{name}"] = (*_START, *types, *_SCRATCH)
+    batched = (*_START, *_OF_EVERY_TYPE["syevd"])
+    found["cusolverDnXsyevBatched_bufferSize"] = (*batched, *_ROOMS, c_int64)
+    found["cusolverDnXsyevBatched"] = (*batched, *_SCRATCH, c_int64)
+    for dtype in LETTERS:
+        found[function_name("potrfBatched", dtype)] = (
+            _HANDLE, c_int, c_int, _DATA, c_int, _DATA, c_int,
+        )  # fmt: skip
     for name, (sizes, arrays) in _OF_A_TYPE.items():
         last = (_HANDLE,) if name == "gesvdj" else ()
         for dtype in LETTERS:
@@ -72,6 +79,8 @@ def _prototypes() -> dict[str, tuple[Any, ...]]:
 
 PROTOTYPES = _prototypes()
 """What is used of cuSOLVER: the functions' names, and the types of their arguments."""
+NEWER = ("cusolverDnXsyevBatched", "cusolverDnXsyevBatched_bufferSize")
+"""Functions that older versions lack."""
 LOWER, UPPER = 0, 1
 TRANSPOSED, ADJOINT = 1, 2
 WITH_VECTORS = 1
@@ -88,7 +97,7 @@ class Cusolver(Library):
     STEM = "cusolver"
 
     def __init__(self, handle: Any) -> None:
-        super().__init__("cuSOLVER", handle, PROTOTYPES, {})
+        super().__init__("cuSOLVER", handle, PROTOTYPES, {}, NEWER)
         self.handles: dict[int, int] = {}
         self.lock = held_over_forks(threading.RLock())
         numbers = []

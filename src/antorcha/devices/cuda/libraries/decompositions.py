@@ -19,6 +19,7 @@ from antorcha.core.shapes import contiguous_strides
 from antorcha.devices.cuda.libraries import cusolver
 from antorcha.devices.cuda.libraries.cusolver import Cusolver, function_name, type_of
 from antorcha.devices.cuda.libraries.launching import copying, strided
+from antorcha.devices.cuda.libraries.many import ManyMatrices
 from antorcha.devices.emit import Unsupported
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Arrange, Launch, Matrices, Pointwise, Reduce
@@ -26,7 +27,15 @@ from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.memory.storage import Storage
 
+FEW, LARGE = 8, 128
+"""Stacks of up to so many matrices, or of matrices of so many rows, are worth a call for each."""
 Flat = Sequence[Any]
+
+
+def are_many(matrices: Layout) -> bool:
+    """Is a stack one of many small matrices?"""
+    *batch, m, n = matrices.shape
+    return math.prod(batch) > FEW and min(m, n) < LARGE
 
 
 def seen_matrices(layout: Layout, turned: bool, vectors: bool) -> Layout:
@@ -49,6 +58,7 @@ class Decomposition:
     """What all kinds share: A's copy, and the factorisations of each matrix of it."""
 
     MATRIX = 0  # the number of the input A
+    TAKES_MANY = False  # is there a way for many small matrices?
 
     def __init__(
         self, device: Any, solver: Cusolver, what: Matrices, outs: Sequence[Layout],
@@ -63,6 +73,9 @@ class Decomposition:
         self.count = math.prod(self.batch)
         self.factors = by_columns(self.matrix, self.m, self.n)
         self.copy_in = copying(device, self.factors, self.matrix)
+        self.many = None
+        if are_many(self.matrix):
+            self.many = ManyMatrices(device, solver, self.dtype, self.matrix.device)
         self.copies: list[Callable[..., None]] = []
         self.host_room = ctypes.create_string_buffer(1)
         self.prepare()
@@ -142,11 +155,19 @@ class Decomposition:
                     full, handle, *sizes, *given, scratch.ptr, room.value, infos.ptr + 4 * k, *last
                 )
 
+    @property
+    def pivot_dtype(self) -> Any:
+        """The type of the pivots."""
+        return dtypes.int64 if self.many is None else dtypes.int32
+
     def lu(self, flat: Flat) -> tuple[Storage, Storage, Storage]:
-        """LU factors with partial pivoting, the pivots (int64, from 1), info."""
+        """LU factors with partial pivoting, the pivots, from 1, info."""
         k = min(self.m, self.n)
         factors, infos = self.copied(flat), self.scratch(self.count, 4)
-        pivots = self.scratch(self.count * k, 8)
+        pivots = self.scratch(self.count * k, self.pivot_dtype.itemsize)
+        if self.many is not None:
+            self.many.lu(self.count, self.n, factors.ptr, pivots.ptr, infos.ptr)
+            return factors, pivots, infos
         places = zip(self.each(factors, self.m * self.n), self.each(pivots, k, 8))
         arrays = [(self.type, a, self.m, p) for a, p in places]
         self.newer("getrf", (self.m, self.n), arrays, infos, arrays[0][:3])
@@ -193,14 +214,19 @@ class Decomposition:
 class Cholesky(Decomposition):
     """The lower factor, and info."""
 
+    TAKES_MANY = True
+
     def prepare(self) -> None:
         self.copy_out = self.triangle(self.out(0), self.factors, "lower")
         self.copies = [self.info_copy(1)] if len(self.outs) > 1 else []
 
     def run(self, flat: Flat) -> None:
         factors, infos = self.copied(flat), self.scratch(self.count, 4)
-        arrays = [(self.type, a, self.n) for a in self.each(factors, self.n * self.n)]
-        self.newer("potrf", (cusolver.LOWER, self.n), arrays, infos)
+        if self.many is not None:
+            self.many.cholesky(self.count, self.n, factors.ptr, infos.ptr)
+        else:
+            arrays = [(self.type, a, self.n) for a in self.each(factors, self.n * self.n)]
+            self.newer("potrf", (cusolver.LOWER, self.n), arrays, infos)
         self.refuse(infos)
         self.copy_out(flat[0], flat[1], factors, 0)
         for copy in self.copies:
@@ -210,8 +236,12 @@ class Cholesky(Decomposition):
 class LowerUpper(Decomposition):
     """The LU factors, the pivots, and info."""
 
+    TAKES_MANY = True
+
     def prepare(self) -> None:
-        pivots = self.plain((*self.batch, min(self.m, self.n)), dtypes.int64)
+        if self.many is not None and self.m != self.n:
+            raise Unsupported("many matrices that are not square")
+        pivots = self.plain((*self.batch, min(self.m, self.n)), self.pivot_dtype)
         self.copies = [
             copying(self.device, self.out(0), self.factors),
             copying(self.device, self.outs[1], pivots), self.info_copy(2),
@@ -227,6 +257,7 @@ class LowerUpper(Decomposition):
 class Solve(Decomposition):
     """The solutions of systems, and info. B's stack, and A's, broadcast to the results'."""
 
+    TAKES_MANY = True
     RIGHT = 1  # the number of the input B
 
     def prepare(self) -> None:
@@ -237,6 +268,8 @@ class Solve(Decomposition):
             self.copies.append(self.info_copy(1))
         numbers = np.arange(self.count).reshape(self.batch)
         self.factor_of = np.broadcast_to(numbers, tuple(out.shape[:-2])).ravel().tolist()
+        if self.many is not None and len(self.factor_of) != self.count:
+            raise Unsupported("many matrices of several systems each")
         self.begin_solutions()
 
     def begin_solutions(self) -> None:
@@ -281,6 +314,11 @@ class Solve(Decomposition):
         """Puts the solutions in the place of the right sides."""
         n, columns = self.solutions.shape[-2:]
         solver, unused = self.solver, self.scratch(1, 4)
+        if self.many is not None:
+            self.many.solve_with_lu(
+                self.count, (n, columns), factors.ptr, pivots.ptr, found.ptr, operation
+            )
+            return
         with solver.lock:
             handle = solver.begin(self.device.gpu)
             for of, a, b in self.pairs(factors, found):
@@ -309,12 +347,14 @@ class Inverse(Solve):
 class Determinant(Decomposition):
     """The determinants, from LU factors, as products of numbers of double precision."""
 
+    TAKES_MANY = True
+
     def prepare(self) -> None:
         n, wide = self.n, dtypes.float64
         if self.dtype.kind == "c":
             wide = dtypes.complex128
         self.diagonal = strided((self.count, n), (n * n, n + 1), self.factors)
-        self.pivots = self.plain((self.count, n), dtypes.int64)
+        self.pivots = self.plain((self.count, n), self.pivot_dtype)
         x, pivot = E.input_(0, wide), E.input_(1, dtypes.int64)
         signed = E.where(pivot != E.input_(2, dtypes.int64) + 1, -x, x)
         self.fold = self.folding(signed, wide)
@@ -395,7 +435,11 @@ class Orthogonal(Decomposition):
 class Eigen(Decomposition):
     """The eigenvalues and eigenvectors of symmetric and Hermitian matrices."""
 
+    TAKES_MANY = True
+
     def prepare(self) -> None:
+        if self.many is not None and cusolver.NEWER[0] not in self.solver.functions:
+            raise Unsupported("many matrices: this cuSOLVER is too old")
         self.upper = cusolver.UPPER if self.what.kind.endswith("upper") else cusolver.LOWER
         self.real = self.dtype.to_real()
         values = self.plain((*self.batch, self.n), self.real)
@@ -408,9 +452,13 @@ class Eigen(Decomposition):
         n, size, real = self.n, self.real.itemsize, type_of(self.real.name)
         factors, infos = self.copied(flat), self.scratch(self.count, 4)
         values = self.scratch(self.count * n, size)
-        places = zip(self.each(factors, n * n), self.each(values, n, size))
-        arrays = [(self.type, a, n, real, w) for a, w in places]
-        self.newer("syevd", (cusolver.WITH_VECTORS, self.upper, n), arrays, infos)
+        if self.many is not None:
+            where = real, values.ptr
+            self.many.eigen(self.count, n, self.upper, factors.ptr, where, infos.ptr)
+        else:
+            places = zip(self.each(factors, n * n), self.each(values, n, size))
+            arrays = [(self.type, a, n, real, w) for a, w in places]
+            self.newer("syevd", (cusolver.WITH_VECTORS, self.upper, n), arrays, infos)
         self.refuse(infos)
         for k, (copy, storage) in enumerate(zip(self.copies, (values, factors))):
             copy(flat[2 * k], flat[2 * k + 1], storage, 0)

@@ -38,12 +38,15 @@ class Library:
     """
 
     def __init__(
-        self, name: str, handle: Any, prototypes: _Functions, kinds: Mapping[str, Any]
-    ) -> None:
+        self, name: str, handle: Any, prototypes: _Functions, kinds: Mapping[str, Any],
+        optional: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.name = name
         self.functions: dict[str, Callable[..., Any]] = {}
         for function, types in prototypes.items():
-            found = getattr(handle, function)  # AttributeError: a version without it
+            if function in optional and not hasattr(handle, function):
+                continue
+            found = getattr(handle, function)  # AttributeError: a version that is too old
             found.argtypes, found.restype = types, kinds.get(function, c_int)
             self.functions[function] = found
 

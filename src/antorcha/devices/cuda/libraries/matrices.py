@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core import switches
 from antorcha.devices.cuda.libraries import cusolver, decompositions, systems
 from antorcha.devices.cuda.libraries.cusolver import Cusolver
-from antorcha.devices.cuda.libraries.decompositions import Decomposition, seen_matrices
+from antorcha.devices.cuda.libraries.decompositions import Decomposition, are_many, seen_matrices
 from antorcha.devices.cuda.libraries.launching import library_launch
 from antorcha.devices.cuda.libraries.loader import library
 from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, Matrices
 from antorcha.runtime.memory.layout import Layout
 
-FEW, LARGE = 8, 128
-"""Stacks of up to so many matrices, or of matrices of so many rows, are worth a call for each."""
 KINDS: dict[str, type[Decomposition]] = {
     "cholesky": decompositions.Cholesky,
     "lu": decompositions.LowerUpper,
@@ -54,7 +51,6 @@ def plan_matrices(
         raise Unsupported("matrices without elements")
     turned = what.transposed
     matrices = [seen_matrices(each, turned, what.vectors and k > 0) for k, each in enumerate(ins)]
-    *batch, m, n = matrices[kind.MATRIX].shape
-    if math.prod(batch) > FEW and min(m, n) < LARGE:
+    if are_many(matrices[kind.MATRIX]) and not kind.TAKES_MANY:
         raise Unsupported("many small matrices")
     return library_launch(device, "Matrices", outs, kind(device, solver, what, outs, matrices).run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from antorcha.core import dtypes
 from antorcha.devices.cuda.libraries import cublas, cusolver
 from antorcha.devices.cuda.libraries.cublas import Cublas
 from antorcha.devices.cuda.libraries.decompositions import Decomposition, Flat, Solve, by_columns
@@ -30,6 +29,11 @@ class TriangularSolve(Solve):
         blas, found, factors = self.blas, self.right_sides(flat), self.copied(flat)
         assert blas is not None
         n, columns = self.solutions.shape[-2:]
+        if self.many is not None:
+            sizes, places = (n, columns), (factors.ptr, found.ptr)
+            self.many.solve_triangular(self.count, sizes, *places, self.upper, self.unit)
+            self.copies[0](flat[0], flat[1], found, 0)
+            return
         function = f"cublas{cusolver.LETTERS[self.dtype.name]}trsm_v2"
         how = (cublas.LEFT, self.upper, 0, self.unit, n, columns, self.one.ctypes.data)
         with blas.lock:
@@ -43,6 +47,7 @@ class CholeskySolve(Solve):
     """The solutions of systems, from the Cholesky factors of their matrices."""
 
     MATRIX, RIGHT = 1, 0
+    TAKES_MANY = False
 
     def run(self, flat: Flat) -> None:
         found, factors, unused = self.right_sides(flat), self.copied(flat), self.scratch(1, 4)
@@ -67,13 +72,13 @@ class LuSolve(Solve):
     def prepare(self) -> None:
         super().prepare()
         pivots = self.ins[1]
-        self.pivots = self.plain(pivots.shape, dtypes.int64)
+        self.pivots = self.plain(pivots.shape, self.pivot_dtype)
         self.copy_pivots = copying(self.device, self.pivots, pivots)
         self.operation = cusolver.ADJOINT if self.what.kind.endswith("adjoint") else 0
 
     def run(self, flat: Flat) -> None:
         self.check_pivots(flat)
-        pivots = self.scratch(self.pivots.numel, 8)
+        pivots = self.scratch(self.pivots.numel, self.pivot_dtype.itemsize)
         self.copy_pivots(pivots, 0, *self.operand(flat, 1))
         found = self.right_sides(flat)
         self.solve_with_lu(self.copied(flat), pivots, found, self.operation)

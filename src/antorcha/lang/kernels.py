@@ -167,6 +167,15 @@ class Matrices:
     "eigh", "eigh upper": the eigenvalues, ascending, and eigenvectors, from A's lower triangle, or
     from its upper one.
     "svd": U, the singular values, descending, and V^H.
+    "triangular", "triangular upper": the X of ``A X = B`` for a triangular A, B being the second
+    input; with "unit" at the end of the kind A's diagonal counts as ones.
+    "cholesky solve", "cholesky solve upper": the X of ``A X = B`` of two inputs, B and A's factor.
+    "lu solve", "lu solve adjoint": that of ``A X = B``, or ``A^H X = B``, of three: A's LU factors,
+    the pivots, and B; ``refuse`` makes the exception for pivots that are no rows.
+    "reflectors": R and the vectors of reflectors in one matrix, and the reflectors' factors.
+    "reflector product": the first columns of the product of such reflectors, of these two inputs.
+    "reflected", then "right" and "adjoint" where they hold: that product, or its adjoint, times
+    the third input, or the third input times it.
 
     With ``transposed``, rows are columns, of all matrices. ``refuse(k, info)`` makes the exception
     for the first matrix whose info is not 0, number k of the stack; without it none is raised.

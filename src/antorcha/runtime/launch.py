@@ -359,9 +359,7 @@ def with_output(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: 
     """fresh, once there is room for the operands."""
     plan = ptr[LaunchPlan](ptr[StorageObject](self).ptr)
     out = raw(0)
-    if (
-        plan.out_nbytes < DEVICE_SIZES
-    ):  # (that may run Python: it comes first)
+    if plan.out_nbytes < DEVICE_SIZES:  # (that may run Python: it comes first)
         out = make_storage(plan.out_nbytes)
         if out is None:
             return None

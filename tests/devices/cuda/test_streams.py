@@ -247,6 +247,19 @@ def test_graphs(library: FakeLibrary) -> None:
     assert torch.cuda.memory_allocated() < held
 
 
+def test_an_older_graphs_memory_goes_during_a_capture(library: FakeLibrary) -> None:
+    x = torch.ones(8, device="cuda")
+    x + 1
+    for _ in range(3):
+        graph = torch.cuda.CUDAGraph()  # (the one before goes here)
+        with torch.cuda.graph(graph):
+            y = x + 1  # (and the tensor that held its memory here)
+        graph.replay()
+        assert y.sum().item() == 16
+    freed = library.calls.count("cuMemFree_v2")
+    assert freed >= 2
+
+
 def test_what_a_graph_cannot_hold_is_refused(library: FakeLibrary) -> None:
     x = torch.ones(8, device="cuda")
     x.sum().item()

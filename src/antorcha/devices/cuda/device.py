@@ -19,6 +19,7 @@ from antorcha.core import dtypes
 from antorcha.core.memo import kept
 from antorcha.devices.cuda import modules, native_launch
 from antorcha.devices.cuda.gpu import Gpu, gpu
+from antorcha.devices.cuda.libraries import compile_by_library
 from antorcha.devices.cuda.memory import pinned
 from antorcha.devices.cuda.streams import Report, StreamHandle
 from antorcha.devices.gpu.frame import GridPlan, GridStep
@@ -60,7 +61,8 @@ class CudaBackend:
         rooms[self.allocate] = self.room  # (machine code allocates for plans)
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-        return compile_for(self, what, outs, ins)
+        by_library = compile_by_library(self, what, outs, ins)
+        return compile_for(self, what, outs, ins) if by_library is None else by_library
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True

@@ -78,9 +78,27 @@ class GraphPool:
     def __del__(self) -> None:
         if self.gpu.driver.forked:
             return
-        self.gpu.use()
-        for address in self.all:
-            self.gpu.driver.status("cuMemFree_v2", address)
+        if self.gpu.memory.captures:  # (which it would end: to give memory back waits for the GPU)
+            _late.append((self.gpu, self.all))
+        else:
+            _give_back(self.gpu, self.all)
+
+
+_late: list[tuple[Gpu, list[int]]] = []
+"""Memory of graphs that went during a capture."""
+
+
+def _give_back(gpu: Gpu, addresses: list[int]) -> None:
+    gpu.use()
+    for address in addresses:
+        gpu.driver.status("cuMemFree_v2", address)
+
+
+def _give_back_late(gpu: Gpu) -> None:
+    """Gives back what had to wait for the end of a capture of this GPU's."""
+    for each in [each for each in _late if each[0] is gpu]:
+        _late.remove(each)
+        _give_back(*each)
 
 
 class Capture:
@@ -133,6 +151,8 @@ class Capture:
             stream.capture = None
             stream.show_page(stream.page)
             self.gpu.memory.capture_ended()
+            if not self.gpu.memory.captures:
+                _give_back_late(self.gpu)
         if keep:
             self.runnable = d.number(
                 "cuGraphInstantiateWithFlags", self.graph, 0, kind=ctypes.c_void_p

@@ -19,7 +19,6 @@ from antorcha.devices.gpu.product_frame import (
     finish,
     locate,
     result_of,
-    sums_place,
     word,
 )
 from antorcha.lang.native import (
@@ -91,8 +90,18 @@ def own_pieces(P, words, operand, across, first, limit):
 
 
 @inline
-def fetch_tile(P, words, operand, room, place, aligned, pieces, across, at, hi):
-    """Begins to copy the tile from depth ``at`` on; zeros from ``hi`` on."""
+def fetch_tile(P, words, operand, room, place, aligned, pieces, across, first, limit, at, hi):
+    """Begins to copy the tile from row (or column) ``first`` and depth ``at`` on; zeros from
+    ``hi`` on."""
+    if aligned:
+        fetch_pieces(P, words, operand, room, place, pieces, across, at, hi)
+    else:
+        fetch_each(P, words, operand, room, place, across, first, limit, at, hi)
+
+
+@inline
+def fetch_pieces(P, words, operand, room, place, pieces, across, at, hi):
+    """Begins to copy a tile whose pieces begin at multiples of 16 bytes."""
     t = P.I(thread())
     at_once = static(lines_at_once(P))
     line, column = t // PIECE, t % PIECE * PIECE
@@ -104,22 +113,30 @@ def fetch_tile(P, words, operand, room, place, aligned, pieces, across, at, hi):
             few = max(min(hi - at - column, P.I(PIECE)), P.I(0))
         else:
             few = select(at + line + static(u * at_once % LINE) < hi, counts[u], P.I(0))
-        source = place + (places[u] + moved)
-        if aligned:
-            copy_piece(to + static(u * at_once * LINE), source, i32(few * 2))
-        else:
-            copy_each(P, operand, to + static(u * at_once * LINE), source, few)
+        copy_piece(to + static(u * at_once * LINE), place + (places[u] + moved), i32(few * 2))
 
 
 @inline
-def copy_each(P, operand, to, source, few):
-    """Copies a piece, of which ``few`` elements are there, one after another."""
+def fetch_each(P, words, operand, room, place, across, first, limit, at, hi):
+    """Copies a tile element by element."""
     T = static(P.types[operand.number])
-    for e in range(PIECE):
-        x = T(0)
-        if P.I(e) < few:
-            x = source[e]
-        to[e] = x
+    for u in range(static(across // lines_at_once(P))):
+        line = P.I(u) * static(lines_at_once(P)) + P.I(thread()) // PIECE
+        column = P.I(thread()) % PIECE * PIECE
+        to = room + (line * LINE + (P.I(thread()) % PIECE ^ line % 8) * PIECE)
+        if operand.by_depth:
+            outer, depth = first + line, at + column
+        else:
+            outer, depth = first + line // LINE * LINE + column, at + line % LINE
+        for e in range(PIECE):
+            i = outer if operand.by_depth else outer + P.I(e)
+            k = depth + P.I(e) if operand.by_depth else depth
+            x = T(0)
+            if i < limit and k < hi:
+                x = place[
+                    locate(P, words, operand.outer, i)[0] + locate(P, words, operand.depth, k)[0]
+                ]
+            to[e] = x
 
 
 @inline
@@ -162,8 +179,8 @@ def product_warpgroups(words: ptr[i64], *, P) -> void:
     for s in static(range(stages - 2)):
         left, right = room + static(s * rows * LINE), others + static(s * columns * LINE)
         ahead = lo + static(s * LINE)
-        fetch_tile(P, words, P.a, left, a, aligned, from_a, rows, ahead, hi)
-        fetch_tile(P, words, P.b, right, b, aligned, from_b, columns, ahead, hi)
+        fetch_tile(P, words, P.a, left, a, aligned, from_a, rows, top, m, ahead, hi)
+        fetch_tile(P, words, P.b, right, b, aligned, from_b, columns, side, n, ahead, hi)
         commit_copies()
     totals = [f32(0) for c in static(range(columns // 2))]
     group = P.I(thread()) // WARPGROUP
@@ -180,8 +197,8 @@ def product_warpgroups(words: ptr[i64], *, P) -> void:
         free = select(stage < 2, stage + static(stages - 2), stage - 2)
         ahead = at + static((stages - 2) * LINE)
         left, right = room + free * static(rows * LINE), others + free * static(columns * LINE)
-        fetch_tile(P, words, P.a, left, a, aligned, from_a, rows, ahead, hi)
-        fetch_tile(P, words, P.b, right, b, aligned, from_b, columns, ahead, hi)
+        fetch_tile(P, words, P.a, left, a, aligned, from_a, rows, top, m, ahead, hi)
+        fetch_tile(P, words, P.b, right, b, aligned, from_b, columns, side, n, ahead, hi)
         commit_copies()
         put(totals, wgmma_wait(1, totals))
         stage = select(stage == static(stages - 1), P.I(0), stage + 1)

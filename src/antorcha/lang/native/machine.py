@@ -106,7 +106,9 @@ def nvptx(sm: int, alone: bool = False) -> Target:
     features = f"+ptx{max(PTX_VERSIONS.get(sm, 83), OWN_PTX if alone else 0)}"
     cpu = f"sm_{sm}{'a' if alone else ''}"
     key = f"{compiler_hash()}|{binding().llvm_version_info}|nvptx64|{cpu}|{features}"
-    return Target("nvptx64", "nvptx64-nvidia-cuda", cpu, frozenset(), features, 128, key, grid="ptx")
+    return Target(
+        "nvptx64", "nvptx64-nvidia-cuda", cpu, frozenset(), features, 128, key, grid="ptx"
+    )
 
 
 PTX_VERSIONS = {75: 63, 80: 70, 86: 71, 89: 78, 90: 78, 100: 86, 120: 87}

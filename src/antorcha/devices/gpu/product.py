@@ -27,6 +27,8 @@ from antorcha.devices.gpu.frame import (
     blocks_for,
     planning,
 )
+from antorcha.devices.gpu.product_bulk import MAP_WORDS, product_bulk
+from antorcha.devices.gpu.product_bulk import shared_bytes as bulk_bytes
 from antorcha.devices.gpu.product_cores import product_cores
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
@@ -39,6 +41,7 @@ from antorcha.runtime.memory.layout import Layout
 THIN = 8  # rows, or columns, up to which no tile of results is worth it
 SHALLOW = 8  # depth up to which it is not
 ENOUGH = 256  # blocks that keep a GPU busy
+MULTIPROCESSORS = 132  # blocks that run at a time, one on each
 HOPPER = 90  # the compute capability with products by warpgroups
 OWN_WORDS = (
     "batch", "m", "n", "k", "each", "parts", "tiles_m", "tiles_n", "a", "b", "out", "bias",
@@ -174,6 +177,8 @@ class OperandCode:
     window: int
     by_depth: bool
     whole: bool  # do rows of 16 bytes lie together, and begin at multiples of 16 bytes?
+    name: str = ""  # of a factor: the word with its stride in the stack
+    side: str = ""  # of a factor: the word with its size beside the depth
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,7 @@ class ProductCut:
     warps: tuple[int, int] = (1, 1)  # cores: along the rows and columns of a tile
     stages: int = 2  # cores, warpgroups: tiles in shared memory
     slices: int = 1  # columns: threads that share the depth of a result
+    band: int = 8  # rows of tiles that are neighbours in time: they share the right factor's columns
 
 
 @dataclass
@@ -207,7 +213,7 @@ class ProductWords:
         known = tuple(reversed(of.sizes[1:])) if of.fixed else ()
         return AxisCode(at, len(of.sizes), known, of.spatial)
 
-    def operand(self, of: ProductOperand, itemsize: int) -> OperandCode:
+    def operand(self, of: ProductOperand, itemsize: int, *names: str) -> OperandCode:
         outer, depth = self.axis(of.outer), self.axis(of.depth)
         at, window = self.first + len(self.words), of.window
         if window is not None:
@@ -215,8 +221,9 @@ class ProductWords:
                 self.words += [window.shifts[k], window.sizes[k], window.strides[k]]
         spatial, steps = (len(window.sizes), window.steps) if window else (0, ())
         return OperandCode(
-            of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize)
-        )
+            of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize),
+            *names,
+        )  # fmt: skip
 
 
 def _lies_whole(of: ProductOperand, itemsize: int) -> bool:
@@ -241,7 +248,8 @@ class ProductGrid(GridTemplate):
         self.of_bool = self.types[0] is bool_
         self.C = sum_type(self.parts[0] or self.types[0])
         self.planes = 1 if self.parts[0] is None else 2
-        self.own = self.head + split
+        self.maps = self.head + split
+        self.own = self.maps + (cut.kind == "bulk")
         self.word = {name: self.own + k for k, name in enumerate(OWN_WORDS)}
 
     def __native_key__(self) -> str:
@@ -278,12 +286,13 @@ def plan_product(
     sums = product.batch * product.m * product.n
     index = index_of(product, sums * parts, outs[0].dtype)
     steps = [product_step(product, outs, ins, cut, index, tiles, each, parts, parts > 1)]
+    maps = (8 * MAP_WORDS * MULTIPROCESSORS,) if cut.kind == "bulk" else ()
     if parts == 1:
-        return GridPlan((steps[0],))
+        return GridPlan((steps[0],), maps)
     join = ProductCut("join", 1, 1, 1, THREADS)
     steps.append(product_step(product, outs, ins, join, index, tiles, each, parts, True))
     template = steps[0].static["P"]
-    return GridPlan(tuple(steps), (sums * parts * template.planes * template.C.size,))
+    return GridPlan(tuple(steps), (sums * parts * template.planes * template.C.size, *maps))
 
 
 def oriented(product: GridProduct) -> GridProduct:
@@ -353,7 +362,8 @@ def tiles_cut(dtype: Any, large: bool, many: bool) -> ProductCut:
 def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
     """The depth of a part, and how many parts the depth is cut in."""
     least = {"dots": 2048, "columns": 64 * cut.slices}.get(cut.kind, 256)
-    parts = max(min(ENOUGH // blocks, k // least), 1)
+    enough = MULTIPROCESSORS if cut.kind == "bulk" else ENOUGH
+    parts = max(min(enough // blocks, k // least), 1)
     each = max(-(-k // (parts * cut.depth)), 1) * cut.depth
     return each, max(-(-k // each), 1)
 
@@ -361,6 +371,7 @@ def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
 KERNELS: dict[str, Any] = {
     "tiles": product_tiles, "cores": product_cores, "dots": product_dots,
     "columns": product_columns, "join": product_join, "warpgroups": product_warpgroups,
+    "bulk": product_bulk,
 }  # fmt: skip
 
 
@@ -369,13 +380,15 @@ def product_step(
     index: Ty, tiles: tuple[int, int], each: int, parts: int, split: bool,
 ) -> GridStep:  # fmt: skip
     count = len(outs) + len(ins)
-    head = count + split  # (operands are tensors: an address each)
+    bulk = cut.kind == "bulk"
+    head = count + split + bulk  # (operands are tensors: an address each)
     own = ProductWords(head, own_words(product, outs[0].dtype, tiles, each, parts))
     itemsize = outs[0].itemsize
-    codes = tuple([
-        None if o is None else own.operand(o, itemsize)
-        for o in (product.a, product.b, product.out, product.bias)
-    ])  # fmt: skip
+    codes = (
+        own.operand(product.a, itemsize, "a", "m"), own.operand(product.b, itemsize, "b", "n"),
+        own.operand(product.out, itemsize),
+        None if product.bias is None else own.operand(product.bias, itemsize),
+    )  # fmt: skip
     if head + len(own.words) > PARAMETER_WORDS:
         raise Unsupported("operands of many dims")
     weights = product.alpha != 1, product.bias is not None and product.beta != 1
@@ -386,6 +399,8 @@ def product_step(
         MOST_KEPT,
     )  # fmt: skip
     blocks = product.batch * parts * tiles[0] * tiles[1]
+    if bulk:
+        blocks = min(blocks, MULTIPROCESSORS)
     if cut.kind == "join":
         blocks = blocks_for(product.batch * product.m * product.n)[0]
     return GridStep(
@@ -396,6 +411,8 @@ def product_step(
 
 def needs_of(cut: ProductCut) -> tuple[int, int]:
     """The dynamic shared memory and the compute capability that a step needs."""
+    if cut.kind == "bulk":
+        return bulk_bytes(cut), HOPPER
     return (shared_bytes(cut), HOPPER) if cut.kind == "warpgroups" else (0, 0)
 
 

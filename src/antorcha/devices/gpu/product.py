@@ -27,12 +27,10 @@ from antorcha.devices.gpu.frame import (
     blocks_for,
     planning,
 )
-from antorcha.devices.gpu.product_bulk import MAP_WORDS, product_bulk
-from antorcha.devices.gpu.product_bulk import shared_bytes as bulk_bytes
+from antorcha.devices.gpu.product_bulk import LINE, MAP_WORDS, product_bulk, shared_bytes
 from antorcha.devices.gpu.product_cores import product_cores
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
-from antorcha.devices.gpu.product_warpgroups import product_warpgroups, shared_bytes
 from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
 from antorcha.lang.native.grid import PARAMETER_WORDS, WARP
 from antorcha.lang.native.types import Ty
@@ -41,7 +39,6 @@ from antorcha.runtime.memory.layout import Layout
 THIN = 8  # rows, or columns, up to which no tile of results is worth it
 SHALLOW = 8  # depth up to which it is not
 ENOUGH = 256  # blocks that keep a GPU busy
-MULTIPROCESSORS = 132  # blocks that run at a time, one on each
 HOPPER = 90  # the compute capability with products by warpgroups
 OWN_WORDS = (
     "batch", "m", "n", "k", "each", "parts", "tiles_m", "tiles_n", "a", "b", "out", "bias",
@@ -186,7 +183,7 @@ class ProductCut:
     """How a kernel cuts results: rows and columns of a block, depth of a tile, threads; the rest
     is the kernel's own affair."""
 
-    kind: str  # "tiles", "cores", "warpgroups", "dots", "columns", "join"
+    kind: str  # "tiles", "cores", "bulk", "dots", "columns", "join"
     rows: int
     columns: int
     depth: int
@@ -194,9 +191,12 @@ class ProductCut:
     side: int = 0  # tiles: threads along a side
     vector: int = 1  # tiles: neighbours in one load of shared memory
     warps: tuple[int, int] = (1, 1)  # cores: along the rows and columns of a tile
-    stages: int = 2  # cores, warpgroups: tiles in shared memory
+    stages: int = 2  # cores, bulk: tiles in shared memory
     slices: int = 1  # columns: threads that share the depth of a result
-    band: int = 8  # rows of tiles that are neighbours in time: they share the right factor's columns
+    band: int = (
+        8  # rows of tiles that are neighbours in time: they share the right factor's columns
+    )
+    parts: int = 0  # bulk: those of the depth
 
 
 @dataclass
@@ -278,7 +278,7 @@ def plan_product(
     dtype = ins[0].dtype
     product = oriented(product)
     half = dtype.kind == "f" and dtype.itemsize == 2 and all(i.dtype is dtype for i in ins)
-    hopper = half and planning.capability == HOPPER and fits_warpgroups(product, dtype.itemsize)
+    hopper = half and planning.capability == HOPPER and fits_bulk(product, dtype.itemsize)
     cut = cut or cut_of(product, dtype, half, hopper)
     tiles = -(-product.m // cut.rows), -(-product.n // cut.columns)
     blocks = product.batch * tiles[0] * tiles[1]
@@ -286,7 +286,7 @@ def plan_product(
     sums = product.batch * product.m * product.n
     index = index_of(product, sums * parts, outs[0].dtype)
     steps = [product_step(product, outs, ins, cut, index, tiles, each, parts, parts > 1)]
-    maps = (8 * MAP_WORDS * MULTIPROCESSORS,) if cut.kind == "bulk" else ()
+    maps = (8 * MAP_WORDS * planning.multiprocessors,) if cut.kind == "bulk" else ()
     if parts == 1:
         return GridPlan((steps[0],), maps)
     join = ProductCut("join", 1, 1, 1, THREADS)
@@ -313,10 +313,32 @@ def index_of(product: GridProduct, count: int, dtype: Any) -> Ty:
     return i64 if wide else i32
 
 
-def fits_warpgroups(product: GridProduct, itemsize: int) -> bool:
-    """Can both factors be copied to shared memory in pieces of 16 bytes, depth by depth?"""
-    both = product.a, product.b
-    return all(_lies_whole(o, itemsize) and len(o.depth.sizes) == 1 for o in both)
+def fits_bulk(product: GridProduct, itemsize: int) -> bool:
+    """Has each factor a tensor map: rows in one piece, one step apart, at multiples of 16 bytes?"""
+    for o in (product.a, product.b):
+        inner, other = (o.depth, o.outer) if o.by_depth else (o.outer, o.depth)
+        if len(other.sizes) != 1 or not 0 < other.strides[0] * itemsize < 1 << 40:
+            return False
+        if not _lies_whole(o, itemsize) or o.batch < 0 or inner.sizes[0] >= 1 << 31:
+            return False
+    return True
+
+
+def bulk_cut(product: GridProduct) -> ProductCut:
+    """The width of tiles, and the parts of the depth, that take the least time: in units of a step
+    along the depth of a wide tile, as an H100 takes it."""
+    m, n, batch = product.m, product.n, product.batch
+    steps, tall = -(-product.k // LINE), batch * -(-m // 128)
+    found = []
+    for columns, step, rest, stages in ((256, 1.0, 4.0, 4), (128, 0.53, 2.5, 6)):
+        tiles = tall * -(-n // columns)
+        for parts in (1, 2, 3, 4, 6, 8):
+            turns = -(-tiles * parts // planning.multiprocessors)
+            time = turns * (-(-steps // parts) * step + rest)
+            time += (6 + parts * batch * m * n / (1 << 18)) * (parts > 1)
+            found.append((time, columns, stages, parts))
+    _, columns, stages, parts = min(found)
+    return ProductCut("bulk", 128, columns, LINE, 384, stages=stages, parts=parts)
 
 
 def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -> ProductCut:
@@ -331,8 +353,8 @@ def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -
         return columns_cut(THIN, product)
     many = min(m, n) > 64 and product.batch * -(-m // 128) * -(-n // 128) >= ENOUGH // 2
     if half:
-        if many and hopper:
-            return ProductCut("warpgroups", 128, 256, 64, 256, stages=4)
+        if hopper and min(m, n) > 64:
+            return bulk_cut(product)
         if many:
             return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
         return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
@@ -362,16 +384,14 @@ def tiles_cut(dtype: Any, large: bool, many: bool) -> ProductCut:
 def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
     """The depth of a part, and how many parts the depth is cut in."""
     least = {"dots": 2048, "columns": 64 * cut.slices}.get(cut.kind, 256)
-    enough = MULTIPROCESSORS if cut.kind == "bulk" else ENOUGH
-    parts = max(min(enough // blocks, k // least), 1)
+    parts = cut.parts or max(min(ENOUGH // blocks, k // least), 1)
     each = max(-(-k // (parts * cut.depth)), 1) * cut.depth
     return each, max(-(-k // each), 1)
 
 
 KERNELS: dict[str, Any] = {
     "tiles": product_tiles, "cores": product_cores, "dots": product_dots,
-    "columns": product_columns, "join": product_join, "warpgroups": product_warpgroups,
-    "bulk": product_bulk,
+    "bulk": product_bulk, "columns": product_columns, "join": product_join,
 }  # fmt: skip
 
 
@@ -400,7 +420,7 @@ def product_step(
     )  # fmt: skip
     blocks = product.batch * parts * tiles[0] * tiles[1]
     if bulk:
-        blocks = min(blocks, MULTIPROCESSORS)
+        blocks = min(blocks, planning.multiprocessors)
     if cut.kind == "join":
         blocks = blocks_for(product.batch * product.m * product.n)[0]
     return GridStep(
@@ -411,9 +431,7 @@ def product_step(
 
 def needs_of(cut: ProductCut) -> tuple[int, int]:
     """The dynamic shared memory and the compute capability that a step needs."""
-    if cut.kind == "bulk":
-        return bulk_bytes(cut), HOPPER
-    return (shared_bytes(cut), HOPPER) if cut.kind == "warpgroups" else (0, 0)
+    return (shared_bytes(cut), HOPPER) if cut.kind == "bulk" else (0, 0)
 
 
 def own_words(

@@ -13,29 +13,18 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.devices.gpu.frame import operand_place
-from antorcha.devices.gpu.product_frame import (
-    factor_place,
-    finish,
-    locate,
-    place_of,
-    result_of,
-    word,
-)
+from antorcha.devices.gpu.product_fragments import store_fragments
+from antorcha.devices.gpu.product_frame import locate, place_of, word
 from antorcha.lang.native import (
-    bitcast,
     f32,
     i32,
     i64,
     inline,
-    insert,
     native,
     ptr,
     select,
     static,
-    u16,
-    u32,
     u64,
-    vec,
     void,
 )
 from antorcha.lang.native.bulk_copies import (
@@ -55,8 +44,6 @@ from antorcha.lang.native.grid import (
     blocks,
     device_pointer,
     shared,
-    store_whole,
-    swap_lanes,
     thread,
 )
 from antorcha.lang.native.warpgroups import (
@@ -76,7 +63,7 @@ from antorcha.lang.native.warpgroups import (
 LINE = SWIZZLE // 2  # halves of a row in shared memory, and the depth of a stage
 HIGH = 64  # rows of a warpgroup's product
 MAP_WORDS = 2 * MAP_BYTES // 8  # of a block's two tensor maps
-FEW_REGISTERS, MANY_REGISTERS = 24, 240  # of a thread that copies, of one that multiplies
+FEW_REGISTERS, MANY_REGISTERS = 40, 232  # of a thread that copies, of one that multiplies
 
 
 def shared_bytes(cut: Any) -> int:
@@ -264,7 +251,7 @@ def multiply(P, words, room, others, full, free):
         if hi > lo and lane == 0:
             phase_arrive(free + before)
         row = top + group * HIGH + P.I(thread()) // WARP % 4 * 16 + P.I(lane) // 4
-        store_results(P, words, z, part, row, side, totals)
+        store_fragments(P, words, z, part, row, side, totals)
         tile = tile + P.I(blocks())
 
 
@@ -288,73 +275,3 @@ def begin_products(P, left, right, totals):
 def put(totals, made):
     for c in static(range(len(totals))):
         totals[c] = made[c]
-
-
-# ---- results
-@inline
-def store_results(P, words, z, part, row, side, totals):
-    """Stores a thread's sums: pairs of columns of two rows, 8 columns apart."""
-    whole = static(P.out.whole and P.out.by_depth and not P.split)
-    quad = P.I(thread()) % 4
-    if whole:
-        place = factor_place(P, words, P.out, "out", z)
-        if i64(place) % 16 == 0:
-            store_fours(P, words, z, part, row, side, quad, place, totals)
-        else:
-            store_each(P, words, z, part, row, side + quad * 2, totals)
-    else:
-        store_each(P, words, z, part, row, side + quad * 2, totals)
-
-
-@inline
-def store_each(P, words, z, part, row, column, totals):
-    for j in static(range(len(totals) // 4)):
-        pairs = [[[totals[static(j * 4 + i * 2 + c)]] for c in static(range(2))]
-                 for i in static(range(2))]  # fmt: skip
-        columns = [column + static(j * 8 + c) for c in static(range(2))]
-        finish(P, words, z, part, [row, row + 8], columns, pairs, True)
-
-
-@inline
-def store_fours(P, words, z, part, row, side, quad, place, totals):
-    """Lanes that are neighbours exchange pairs, so that each stores four columns in one piece."""
-    m, n = word(P, words, "m"), word(P, words, "n")
-    odd = quad % 2 == 1
-    for i in static(range(2)):
-        down = locate(P, words, P.out.outer, row + static(8 * i))[0]
-        for j in static(range(0, len(totals) // 4, 2)):
-            first = side + static(j * 8)
-            mine = [
-                packed(P, words, z, row + static(8 * i), first + static(8 * c) + quad * 2, m, n,
-                       totals[static((j + c) * 4 + i * 2)], totals[static((j + c) * 4 + i * 2 + 1)])
-                for c in static(range(2))
-            ]  # fmt: skip
-            other = swap_lanes(select(odd, mine[0], mine[1]), 1)
-            low, high = select(odd, other, mine[0]), select(odd, mine[1], other)
-            column = first + select(odd, quad * 2 + 6, quad * 2)
-            if row + static(8 * i) < m:
-                if column + 4 <= n:
-                    both = insert(insert(vec[u32, 2](u32(0)), 0, low), 1, high)
-                    store_whole(ptr[u32](place + (down + column)), both)
-                else:
-                    for c in static(range(4)):
-                        if column + c < n:
-                            bits = (low if c < 2 else high) >> static(c % 2 * 16)
-                            place[down + column + c] = bitcast(P.types[0], u16(bits & 0xFFFF))
-
-
-@inline
-def packed(P, words, z, row, column, m, n, x, y):
-    """Two results that are neighbours, as 32 bits."""
-    T = static(P.types[0])
-    found = [u32(0), u32(0)]
-    # (beyond the edge there is nothing to add)
-    if P.bias is None:
-        found[0] = u32(bitcast(u16, T(result_of(P, words, z, row, column, [x])[0])))
-        found[1] = u32(bitcast(u16, T(result_of(P, words, z, row, column + 1, [y])[0])))
-    else:
-        if row < m and column < n:
-            found[0] = u32(bitcast(u16, T(result_of(P, words, z, row, column, [x])[0])))
-        if row < m and column + 1 < n:
-            found[1] = u32(bitcast(u16, T(result_of(P, words, z, row, column + 1, [y])[0])))
-    return found[0] | found[1] << 16

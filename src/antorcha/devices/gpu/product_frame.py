@@ -10,6 +10,7 @@ from antorcha.devices.gpu.frame import load_element, operand_place, store_elemen
 from antorcha.lang.native import bitcast, f64, fma, inline, select, static
 from antorcha.lang.native.grid import block, device_pointer
 
+
 @inline
 def word(P, words, name):
     """One of a step's first words."""

@@ -29,6 +29,7 @@ from antorcha.lang.native.grid import ENDED, FOR_BLOCK, FOR_PHASE, FOR_WARP, WAR
 
 SHARED_BYTES = 227 << 10  # of a block at most, as on an H100
 MOST_THREADS = 1024  # of a block
+MULTIPROCESSORS = 2  # that plans are made for: blocks which take one tile after another take some
 
 resume = Extern("llvm.coro.resume", void, raw)
 destroy = Extern("llvm.coro.destroy", void, raw)

@@ -28,7 +28,7 @@ from antorcha.devices.gpu.frame import (
     planning,
 )
 from antorcha.devices.gpu.product_bulk import LINE, MAP_WORDS, product_bulk, shared_bytes
-from antorcha.devices.gpu.product_cores import product_cores
+from antorcha.devices.gpu.product_cores import dynamic_bytes, product_cores
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
 from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
@@ -39,6 +39,7 @@ from antorcha.runtime.memory.layout import Layout
 THIN = 8  # rows, or columns, up to which no tile of results is worth it
 SHALLOW = 8  # depth up to which it is not
 ENOUGH = 256  # blocks that keep a GPU busy
+DEEP_SHARED = 160 << 10  # bytes of a block's shared memory for many stages of two blocks
 HOPPER = 90  # the compute capability with products by warpgroups
 OWN_WORDS = (
     "batch", "m", "n", "k", "each", "parts", "tiles_m", "tiles_n", "a", "b", "out", "bias",
@@ -356,7 +357,8 @@ def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -
         if hopper and min(m, n) > 64:
             return bulk_cut(product)
         if many:
-            return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
+            stages = 4 if planning.shared_bytes >= DEEP_SHARED else 2
+            return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=stages)
         return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
     return tiles_cut(dtype, min(m, n) > 32, many)
 
@@ -425,13 +427,16 @@ def product_step(
         blocks = blocks_for(product.batch * product.m * product.n)[0]
     return GridStep(
         KERNELS[cut.kind], {"P": template}, blocks_for(blocks, 1), cut.threads,
-        tuple(range(head)), tuple(own.words), *needs_of(cut),
+        tuple(range(head)), tuple(own.words), *needs_of(template),
     )  # fmt: skip
 
 
-def needs_of(cut: ProductCut) -> tuple[int, int]:
+def needs_of(template: ProductGrid) -> tuple[int, int]:
     """The dynamic shared memory and the compute capability that a step needs."""
-    return (shared_bytes(cut), HOPPER) if cut.kind == "bulk" else (0, 0)
+    cut = template.cut
+    if cut.kind == "bulk":
+        return shared_bytes(cut), HOPPER
+    return (dynamic_bytes(template), 0) if cut.kind == "cores" else (0, 0)
 
 
 def own_words(

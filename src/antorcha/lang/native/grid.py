@@ -86,7 +86,7 @@ class PythonBlock:
         ]
         self.shown: list[Any] = [None] * self.count
         self.shared: list[Memory] = []
-        self.room: Memory | None = None  # (warpgroups.py: dynamic_shared)
+        self.room: Memory | None = None  # (dynamic_shared)
         self.lock = threading.Lock()
 
 
@@ -131,6 +131,20 @@ def _python_shared(ty: Ty, n: int, align: int = 16) -> Ptr:
         memory = around.shared[_here.shared_seen]
     _here.shared_seen += 1
     return Ptr(memory, memory.start, ty)
+
+
+def _around(name: str) -> PythonBlock:
+    if _here.place is None:
+        _outside(name)
+    return _here.around
+
+
+def _python_room(ty: Ty, n: int) -> Ptr:
+    around = _around("dynamic_shared")
+    with around.lock:
+        if around.room is None:
+            around.room = Memory.new(ty.size * n)
+    return Ptr(around.room, around.room.start, ty)
 
 
 def _python_swap(x: Any, mask: int) -> Any:
@@ -248,6 +262,27 @@ def shared(g: Any, node: Any, ty: Any, n: Any, align: int = 16) -> V:
     return V(ptr[ty], f"addrspacecast (ptr addrspace(3) @{name} to ptr)")
 
 
+@intrinsic(_python_room)
+def dynamic_shared(g: Any, node: Any, ty: Any, n: Any) -> V:
+    """``dynamic_shared(T, n)``: as ``shared``, at a multiple of 1024 bytes, for more than the 48 KB
+    that every GPU gives; one for a kernel, whose step says how many bytes (``GridStep.shared``)."""
+    _in_kernel(g, node, "dynamic_shared")
+    if g.target.grid == "sim":
+        at = g.module.reserve(n * ty.size, 1024)
+        base = g.op(f"load ptr, ptr {_field(g, 'shared')}")
+        return V(ptr[ty], g.op(f"getelementptr i8, ptr {base}, i64 {at}"))
+    g.declare("shared_room", "@shared_room = external addrspace(3) global [0 x i8], align 1024")
+    return V(ptr[ty], "addrspacecast (ptr addrspace(3) @shared_room to ptr)")
+
+
+@intrinsic(lambda n: None)
+def resident_blocks(g: Any, node: Any, n: Any) -> None:
+    """The kernel's threads shall have no more registers than lets n blocks (compile time) run on a
+    multiprocessor at a time."""
+    _in_kernel(g, node, "resident_blocks")
+    g.module.resident_blocks = n
+
+
 # ---- what the lanes of a warp show one another
 @intrinsic(_python_swap)
 def swap_lanes(g: Any, node: Any, x: Any, mask: int) -> V:
@@ -342,5 +377,6 @@ def store_whole(g: Any, node: Any, p: Any, v: Any) -> None:
 
 __all__ = [
     "PARAMETER_WORDS", "WARP", "GridThread", "barrier", "block", "blocks", "device_pointer",
-    "load_whole", "run_grid", "shared", "store_whole", "swap_lanes", "thread", "threads",
+    "dynamic_shared", "load_whole", "resident_blocks", "run_grid", "shared", "store_whole",
+    "swap_lanes", "thread", "threads",
 ]  # fmt: skip

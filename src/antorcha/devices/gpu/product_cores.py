@@ -243,7 +243,7 @@ def product_cores(words: ptr[i64], *, P) -> void:
     depth = static(P.cut.depth)
     stages = static(P.cut.stages)
     T = static(P.types[P.a.number])
-    if rows == 128:
+    if rows == 128 and is_plain(P.a) and is_plain(P.b):
         resident_blocks(2)
     size_a = static(stages * tile_size(P, P.a, rows))
     size_b = static(stages * tile_size(P, P.b, columns))

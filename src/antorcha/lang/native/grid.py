@@ -88,6 +88,9 @@ class PythonBlock:
         self.shared: list[Memory] = []
         self.room: Memory | None = None  # (dynamic_shared)
         self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.phases: dict[int, list[int]] = {}  # of phase barriers (bulk_copies.py)
+        self.maps: dict[int, Any] = {}
 
 
 class PythonThread(threading.local):

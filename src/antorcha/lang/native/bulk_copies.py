@@ -137,8 +137,7 @@ def _python_publish(to: Any, room: Any) -> None:
 def _python_copy_tile(to: Any, tensor: Any, at: Any, p: Any) -> None:
     around = grid._around("copy_tile")
     place, sizes, strides, (wide, high) = around.maps[tensor.address]
-    (x, y, z), room = [int(n) for n in at], around.room
-    assert room is not None
+    (x, y, z), room = [int(n) for n in at], grid._room("copy_tile")
     size = place.ty.elem.size
     for row, column in np.ndindex(high, wide):
         byte = to.address - room.start + row * SWIZZLE + column * size

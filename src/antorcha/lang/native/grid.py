@@ -142,6 +142,13 @@ def _around(name: str) -> PythonBlock:
     return _here.around
 
 
+def _room(name: str) -> Memory:
+    """The block's dynamic shared memory."""
+    room = _around(name).room
+    assert room is not None, f"{name}() is for what lies in dynamic_shared"
+    return room
+
+
 def _python_room(ty: Ty, n: int) -> Ptr:
     around = _around("dynamic_shared")
     with around.lock:

@@ -140,7 +140,7 @@ def sum_found(t: ptr[GridThread], k: i64) -> f32:
 
 # ---- plain Python
 def _python_offset(p: Any) -> Any:
-    return np.int32(p.address - grid._around("shared_offset").room.start)
+    return np.int32(p.address - grid._room("shared_offset").start)
 
 
 def _python_half(T: Ty, data: Any, descriptor: int, across: bool, i: int, k: int) -> Any:
@@ -154,7 +154,7 @@ def _python_half(T: Ty, data: Any, descriptor: int, across: bool, i: int, k: int
 
 
 def _python_wgmma(T: Ty, a: Any, b: Any, c: Any, across: tuple[bool, bool]) -> list[Any]:
-    data, number = grid._around("wgmma").room.data, grid._here.number
+    data, number = grid._room("wgmma").data, grid._here.number
     lane, result = number % WARP, list(c)
     row = number // WARP % 4 * 16 + lane // 4
     for at in range(len(result)):
@@ -195,10 +195,10 @@ def shared_offset(g: Any, node: Any, p: Any) -> V:
     p = g.rt(p, node)
     if g.target.grid == "ptx":
         near = g.op(f"addrspacecast ptr {p.ref} to ptr addrspace(3)")
-        return g.v(i32, f"ptrtoint ptr addrspace(3) {near} to i32")  # type: ignore[no-any-return]
+        return g.v(i32, f"ptrtoint ptr addrspace(3) {near} to i32")
     base = g.op(f"load i64, ptr {grid._field(g, 'shared')}")
     here = g.op(f"ptrtoint ptr {p.ref} to i64")
-    return g.v(i32, f"trunc i64 {g.op(f'sub i64 {here}, {base}')} to i32")  # type: ignore[no-any-return]
+    return g.v(i32, f"trunc i64 {g.op(f'sub i64 {here}, {base}')} to i32")
 
 
 @intrinsic(lambda: None)

@@ -22,7 +22,7 @@ from antorcha.devices.cuda.gpu import Gpu, gpu
 from antorcha.devices.cuda.libraries import compile_by_library
 from antorcha.devices.cuda.memory import pinned
 from antorcha.devices.cuda.streams import Report, StreamHandle
-from antorcha.devices.gpu.frame import GridPlan, GridStep
+from antorcha.devices.gpu.frame import GridPlan, GridStep, planning
 from antorcha.devices.gpu.launcher import LoadedPlan, Words, check_inside, compile_for
 from antorcha.devices.gpu.templates import attends
 from antorcha.errors import MissingFeature
@@ -63,6 +63,12 @@ class CudaBackend:
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         by_library = compile_by_library(self, what, outs, ins)
         return compile_for(self, what, outs, ins) if by_library is None else by_library
+
+    def plan_here(self) -> None:
+        numbers = self.gpu.properties.numbers
+        planning.capability = self.gpu.own_capability
+        planning.multiprocessors = numbers["multi_processor_count"]
+        planning.shared_bytes = numbers["shared_memory_per_block_optin"]
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
@@ -209,7 +215,7 @@ class CudaBackend:
         if device.driver.forked:
             device.driver.status("cuCtxSynchronize")  # (which raises)
         status = device.driver.launch_kernel(
-            kernel, *grid, step.threads, 1, 1, 0, stream.handle, given, None
+            kernel, *grid, step.threads, 1, 1, step.shared, stream.handle, given, None
         )
         if status:
             raise device.fault(f"cuLaunchKernel of {name}", status)

@@ -220,7 +220,7 @@ class GridBinding:
             self.functions.append(len(desc))
             blocks = (*step.blocks, 1, 1)[:3]
             desc += [0, blocks[0] | blocks[1] << 32, blocks[2] | step.threads << 32]
-            desc += [0, len(where), len(step.words), *where, *step.words]
+            desc += [step.shared, len(where), len(step.words), *where, *step.words]
         return desc
 
 

@@ -34,6 +34,10 @@ class GridDevice(Protocol):
     name: str
     host_memory: bool
 
+    def plan_here(self) -> None:
+        """Says in ``frame.planning`` for which device plans are made from here on."""
+        ...
+
     def allocate(self, nbytes: int) -> Storage:
         """Memory with undefined contents."""
         ...
@@ -73,6 +77,7 @@ def compile_for(
     device: Any, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
 ) -> Launch:
     """A description as kernels, or, where no template covers it, as NumPy's work on the host."""
+    device.plan_here()
     try:
         plan = plan_for(what, outs, ins)
     except Unsupported as error:

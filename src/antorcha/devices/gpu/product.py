@@ -4,7 +4,8 @@ A `GridProduct` is a stack of products of an m x k by a k x n matrix. An index a
 operand is taken apart into dims, each with a stride of its own, so that a convolution is a product
 too: the rows of its images are found by a window. What is computed is cut in tiles of results; few
 tiles of a long depth are cut along the depth too, and a second kernel adds the parts' sums up, in
-their order. Which kernel runs, and the order of additions, depend on the shapes and strides alone.
+their order. Which kernel runs, and the order of additions, depend on the shapes and strides, and on
+what GPU it is.
 """
 
 from __future__ import annotations
@@ -19,8 +20,16 @@ from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.core.structs import struct
 from antorcha.devices.emit import MOST_KEPT, Unsupported
-from antorcha.devices.gpu.frame import THREADS, GridPlan, GridStep, GridTemplate, blocks_for
-from antorcha.devices.gpu.product_cores import product_cores
+from antorcha.devices.gpu.frame import (
+    THREADS,
+    GridPlan,
+    GridStep,
+    GridTemplate,
+    blocks_for,
+    planning,
+)
+from antorcha.devices.gpu.product_bulk import LINE, MAP_WORDS, product_bulk, shared_bytes
+from antorcha.devices.gpu.product_cores import dynamic_bytes, product_cores
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
 from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
@@ -31,6 +40,8 @@ from antorcha.runtime.memory.layout import Layout
 THIN = 8  # rows, or columns, up to which no tile of results is worth it
 SHALLOW = 8  # depth up to which it is not
 ENOUGH = 256  # blocks that keep a GPU busy
+DEEP_SHARED = 160 << 10  # bytes of a block's shared memory for many stages of two blocks
+HOPPER = 90  # the compute capability with products by warpgroups
 OWN_WORDS = (
     "batch", "m", "n", "k", "each", "parts", "tiles_m", "tiles_n", "a", "b", "out", "bias",
     "alpha", "alpha_im", "beta", "beta_im",
@@ -165,6 +176,8 @@ class OperandCode:
     window: int
     by_depth: bool
     whole: bool  # do rows of 16 bytes lie together, and begin at multiples of 16 bytes?
+    name: str = ""  # of a factor: the word with its stride in the stack
+    side: str = ""  # of a factor: the word with its size beside the depth
 
 
 @dataclass(frozen=True)
@@ -172,7 +185,7 @@ class ProductCut:
     """How a kernel cuts results: rows and columns of a block, depth of a tile, threads; the rest
     is the kernel's own affair."""
 
-    kind: str  # "tiles", "cores", "dots", "columns", "join"
+    kind: str  # "tiles", "cores", "bulk", "dots", "columns", "join"
     rows: int
     columns: int
     depth: int
@@ -180,8 +193,10 @@ class ProductCut:
     side: int = 0  # tiles: threads along a side
     vector: int = 1  # tiles: neighbours in one load of shared memory
     warps: tuple[int, int] = (1, 1)  # cores: along the rows and columns of a tile
-    stages: int = 2  # cores: tiles in shared memory
+    stages: int = 2  # cores, bulk: tiles in shared memory
     slices: int = 1  # columns: threads that share the depth of a result
+    band: int = 8  # rows of tiles that are neighbours in time: they share columns
+    parts: int = 0  # bulk: those of the depth
 
 
 @dataclass
@@ -198,7 +213,7 @@ class ProductWords:
         known = tuple(reversed(of.sizes[1:])) if of.fixed else ()
         return AxisCode(at, len(of.sizes), known, of.spatial)
 
-    def operand(self, of: ProductOperand, itemsize: int) -> OperandCode:
+    def operand(self, of: ProductOperand, itemsize: int, *names: str) -> OperandCode:
         outer, depth = self.axis(of.outer), self.axis(of.depth)
         at, window = self.first + len(self.words), of.window
         if window is not None:
@@ -206,8 +221,9 @@ class ProductWords:
                 self.words += [window.shifts[k], window.sizes[k], window.strides[k]]
         spatial, steps = (len(window.sizes), window.steps) if window else (0, ())
         return OperandCode(
-            of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize)
-        )
+            of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize),
+            *names,
+        )  # fmt: skip
 
 
 def _lies_whole(of: ProductOperand, itemsize: int) -> bool:
@@ -232,7 +248,8 @@ class ProductGrid(GridTemplate):
         self.of_bool = self.types[0] is bool_
         self.C = sum_type(self.parts[0] or self.types[0])
         self.planes = 1 if self.parts[0] is None else 2
-        self.own = self.head + split
+        self.maps = self.head + split
+        self.own = self.maps + (cut.kind == "bulk")
         self.word = {name: self.own + k for k, name in enumerate(OWN_WORDS)}
 
     def __native_key__(self) -> str:
@@ -261,19 +278,21 @@ def plan_product(
     dtype = ins[0].dtype
     product = oriented(product)
     half = dtype.kind == "f" and dtype.itemsize == 2 and all(i.dtype is dtype for i in ins)
-    cut = cut or cut_of(product, dtype, half)
+    hopper = half and planning.capability == HOPPER and fits_bulk(product, dtype.itemsize)
+    cut = cut or cut_of(product, dtype, half, hopper)
     tiles = -(-product.m // cut.rows), -(-product.n // cut.columns)
     blocks = product.batch * tiles[0] * tiles[1]
     each, parts = parts_of(product.k, blocks, cut)
     sums = product.batch * product.m * product.n
     index = index_of(product, sums * parts, outs[0].dtype)
     steps = [product_step(product, outs, ins, cut, index, tiles, each, parts, parts > 1)]
+    maps = (8 * MAP_WORDS * planning.multiprocessors,) if cut.kind == "bulk" else ()
     if parts == 1:
-        return GridPlan((steps[0],))
+        return GridPlan((steps[0],), maps)
     join = ProductCut("join", 1, 1, 1, THREADS)
     steps.append(product_step(product, outs, ins, join, index, tiles, each, parts, True))
     template = steps[0].static["P"]
-    return GridPlan(tuple(steps), (sums * parts * template.planes * template.C.size,))
+    return GridPlan(tuple(steps), (sums * parts * template.planes * template.C.size, *maps))
 
 
 def oriented(product: GridProduct) -> GridProduct:
@@ -294,8 +313,36 @@ def index_of(product: GridProduct, count: int, dtype: Any) -> Ty:
     return i64 if wide else i32
 
 
-def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
-    """How the results are cut."""
+def fits_bulk(product: GridProduct, itemsize: int) -> bool:
+    """Has each factor a tensor map: rows in one piece, one step apart, at multiples of 16 bytes?"""
+    for o in (product.a, product.b):
+        inner, other = (o.depth, o.outer) if o.by_depth else (o.outer, o.depth)
+        if len(other.sizes) != 1 or not 0 < other.strides[0] * itemsize < 1 << 40:
+            return False
+        if not _lies_whole(o, itemsize) or o.batch < 0 or inner.sizes[0] >= 1 << 31:
+            return False
+    return True
+
+
+def bulk_cut(product: GridProduct) -> ProductCut:
+    """The width of tiles, and the parts of the depth, that take the least time: in units of a step
+    along the depth of a wide tile, as an H100 takes it."""
+    m, n, batch = product.m, product.n, product.batch
+    steps, tall = -(-product.k // LINE), batch * -(-m // 128)
+    found = []
+    for columns, step, rest, stages in ((256, 1.0, 4.0, 4), (128, 0.53, 2.5, 6)):
+        tiles = tall * -(-n // columns)
+        for parts in (1, 2, 3, 4, 6, 8):
+            turns = -(-tiles * parts // planning.multiprocessors)
+            time = turns * (-(-steps // parts) * step + rest)
+            time += (6 + parts * batch * m * n / (1 << 18)) * (parts > 1)
+            found.append((time, columns, stages, parts))
+    _, columns, stages, parts = min(found)
+    return ProductCut("bulk", 128, columns, LINE, 384, stages=stages, parts=parts)
+
+
+def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -> ProductCut:
+    """How the results are cut; ``hopper``: may warpgroups multiply?"""
     m, n, k = product.m, product.n, product.k
     if m <= THIN:
         rows = 1 << (m - 1).bit_length()
@@ -306,8 +353,11 @@ def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
         return columns_cut(THIN, product)
     many = min(m, n) > 64 and product.batch * -(-m // 128) * -(-n // 128) >= ENOUGH // 2
     if half:
+        if hopper and min(m, n) > 64:
+            return bulk_cut(product)
         if many:
-            return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
+            stages = 4 if planning.shared_bytes >= DEEP_SHARED else 2
+            return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=stages)
         return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
     return tiles_cut(dtype, min(m, n) > 32, many)
 
@@ -335,14 +385,14 @@ def tiles_cut(dtype: Any, large: bool, many: bool) -> ProductCut:
 def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
     """The depth of a part, and how many parts the depth is cut in."""
     least = {"dots": 2048, "columns": 64 * cut.slices}.get(cut.kind, 256)
-    parts = max(min(ENOUGH // blocks, k // least), 1)
+    parts = cut.parts or max(min(ENOUGH // blocks, k // least), 1)
     each = max(-(-k // (parts * cut.depth)), 1) * cut.depth
     return each, max(-(-k // each), 1)
 
 
 KERNELS: dict[str, Any] = {
     "tiles": product_tiles, "cores": product_cores, "dots": product_dots,
-    "columns": product_columns, "join": product_join,
+    "bulk": product_bulk, "columns": product_columns, "join": product_join,
 }  # fmt: skip
 
 
@@ -351,13 +401,15 @@ def product_step(
     index: Ty, tiles: tuple[int, int], each: int, parts: int, split: bool,
 ) -> GridStep:  # fmt: skip
     count = len(outs) + len(ins)
-    head = count + split  # (operands are tensors: an address each)
+    bulk = cut.kind == "bulk"
+    head = count + split + bulk  # (operands are tensors: an address each)
     own = ProductWords(head, own_words(product, outs[0].dtype, tiles, each, parts))
     itemsize = outs[0].itemsize
-    codes = tuple([
-        None if o is None else own.operand(o, itemsize)
-        for o in (product.a, product.b, product.out, product.bias)
-    ])  # fmt: skip
+    codes = (
+        own.operand(product.a, itemsize, "a", "m"), own.operand(product.b, itemsize, "b", "n"),
+        own.operand(product.out, itemsize),
+        None if product.bias is None else own.operand(product.bias, itemsize),
+    )  # fmt: skip
     if head + len(own.words) > PARAMETER_WORDS:
         raise Unsupported("operands of many dims")
     weights = product.alpha != 1, product.bias is not None and product.beta != 1
@@ -368,12 +420,22 @@ def product_step(
         MOST_KEPT,
     )  # fmt: skip
     blocks = product.batch * parts * tiles[0] * tiles[1]
+    if bulk:
+        blocks = min(blocks, planning.multiprocessors)
     if cut.kind == "join":
         blocks = blocks_for(product.batch * product.m * product.n)[0]
     return GridStep(
         KERNELS[cut.kind], {"P": template}, blocks_for(blocks, 1), cut.threads,
-        tuple(range(head)), tuple(own.words),
+        tuple(range(head)), tuple(own.words), *needs_of(template),
     )  # fmt: skip
+
+
+def needs_of(template: ProductGrid) -> tuple[int, int]:
+    """The dynamic shared memory and the compute capability that a step needs."""
+    cut = template.cut
+    if cut.kind == "bulk":
+        return shared_bytes(cut), HOPPER
+    return (dynamic_bytes(template), 0) if cut.kind == "cores" else (0, 0)
 
 
 def own_words(

@@ -14,7 +14,7 @@ import numpy as np
 
 from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
-from antorcha.devices.gpu.frame import GridPlan, GridStep
+from antorcha.devices.gpu.frame import GridPlan, GridStep, planning
 from antorcha.devices.gpu.launcher import check_inside, compile_for
 from antorcha.devices.gpu.templates import attends
 from antorcha.devices.sim import recording
@@ -55,8 +55,8 @@ class GridRunner:
         self.lock = threading.RLock()
         self.turn = 0
         self.records = np.zeros(runner.MOST_THREADS * GridThread.size, np.uint8)
-        room = np.full(runner.SHARED_BYTES + 64, 0xFF, np.uint8)
-        self.shared = room[-room.ctypes.data % 64 :]
+        room = np.full(runner.SHARED_BYTES + 1024, 0xFF, np.uint8)
+        self.shared = room[-room.ctypes.data % 1024 :]
         self.run = runner.run_blocks.spec().cfunc
 
     def launch(self, name: str, kernel: int, words: np.ndarray[Any, Any], step: GridStep) -> None:
@@ -115,6 +115,10 @@ class SimulatedBackend:
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
+
+    def plan_here(self) -> None:
+        planning.capability, planning.multiprocessors = 0, runner.MULTIPROCESSORS
+        planning.shared_bytes = runner.SHARED_BYTES
 
     def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
         return attends(dtype, features, gradient)

@@ -28,9 +28,13 @@ native_interpret = lazy("antorcha.lang.native.interpret")
 WARP = 32
 PARAMETER_WORDS = 128
 """Words of a launch, at most: buffers' addresses, numbers, sizes and strides."""
-FOR_BLOCK, FOR_WARP, ENDED = 1, 2, 3
+FOR_BLOCK, FOR_WARP, ENDED, FOR_PHASE = 1, 2, 3, 4
 MOST_COPIES = 64
 """Copies of a simulated thread that are on their way at once."""
+MOST_PRODUCTS = 32
+"""Products of a simulated warpgroup that are on their way at once."""
+MOST_TILES = 64
+"""Copies of tiles of a simulated thread that are on their way at once."""
 
 
 @struct
@@ -43,7 +47,7 @@ class GridThread:
     blocks: array[i64, 3]
     shared: raw
     shared_bytes: i64
-    waits: i64  # FOR_BLOCK, FOR_WARP, or ENDED
+    waits: i64  # FOR_BLOCK, FOR_WARP, FOR_PHASE, or ENDED
     frame: raw
     shown: u64  # to its warp
     number: i64  # in its block
@@ -54,6 +58,16 @@ class GridThread:
     copies_done: i64
     groups: array[i64, MOST_COPIES]  # how many copies had begun when each group ended
     groups_made: i64
+    sums: array[f32, 128]  # of the products of its warpgroup (warpgroups.py)
+    products: array[i64, 3 * MOST_PRODUCTS]  # on their way: descriptors, form
+    products_begun: i64
+    products_done: i64
+    product_groups: array[i64, MOST_PRODUCTS]  # how many had begun when each group ended
+    product_groups_made: i64
+    parity: i64  # of the phase that it waits for, of the barrier whose address is shown
+    tiles: array[i64, 6 * MOST_TILES]  # on their way: to, map, barrier, indices (bulk_copies.py)
+    tiles_begun: i64
+    tiles_done: i64
 
 
 SIMULATED_THREAD: Ty = GridThread
@@ -72,7 +86,11 @@ class PythonBlock:
         ]
         self.shown: list[Any] = [None] * self.count
         self.shared: list[Memory] = []
+        self.room: Memory | None = None  # (dynamic_shared)
         self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.phases: dict[int, list[int]] = {}  # of phase barriers (bulk_copies.py)
+        self.maps: dict[int, Any] = {}
 
 
 class PythonThread(threading.local):
@@ -116,6 +134,27 @@ def _python_shared(ty: Ty, n: int, align: int = 16) -> Ptr:
         memory = around.shared[_here.shared_seen]
     _here.shared_seen += 1
     return Ptr(memory, memory.start, ty)
+
+
+def _around(name: str) -> PythonBlock:
+    if _here.place is None:
+        _outside(name)
+    return _here.around
+
+
+def _room(name: str) -> Memory:
+    """The block's dynamic shared memory."""
+    room = _around(name).room
+    assert room is not None, f"{name}() is for what lies in dynamic_shared"
+    return room
+
+
+def _python_room(ty: Ty, n: int) -> Ptr:
+    around = _around("dynamic_shared")
+    with around.lock:
+        if around.room is None:
+            around.room = Memory.new(ty.size * n)
+    return Ptr(around.room, around.room.start, ty)
 
 
 def _python_swap(x: Any, mask: int) -> Any:
@@ -233,6 +272,27 @@ def shared(g: Any, node: Any, ty: Any, n: Any, align: int = 16) -> V:
     return V(ptr[ty], f"addrspacecast (ptr addrspace(3) @{name} to ptr)")
 
 
+@intrinsic(_python_room)
+def dynamic_shared(g: Any, node: Any, ty: Any, n: Any) -> V:
+    """``dynamic_shared(T, n)``: as ``shared``, at a multiple of 1024 bytes, for more than the 48 KB
+    that every GPU gives; one for a kernel, whose step says how many bytes (``GridStep.shared``)."""
+    _in_kernel(g, node, "dynamic_shared")
+    if g.target.grid == "sim":
+        at = g.module.reserve(n * ty.size, 1024)
+        base = g.op(f"load ptr, ptr {_field(g, 'shared')}")
+        return V(ptr[ty], g.op(f"getelementptr i8, ptr {base}, i64 {at}"))
+    g.declare("shared_room", "@shared_room = external addrspace(3) global [0 x i8], align 1024")
+    return V(ptr[ty], "addrspacecast (ptr addrspace(3) @shared_room to ptr)")
+
+
+@intrinsic(lambda n: None)
+def resident_blocks(g: Any, node: Any, n: Any) -> None:
+    """The kernel's threads shall have no more registers than lets n blocks (compile time) run on a
+    multiprocessor at a time."""
+    _in_kernel(g, node, "resident_blocks")
+    g.module.resident_blocks = n
+
+
 # ---- what the lanes of a warp show one another
 @intrinsic(_python_swap)
 def swap_lanes(g: Any, node: Any, x: Any, mask: int) -> V:
@@ -327,5 +387,6 @@ def store_whole(g: Any, node: Any, p: Any, v: Any) -> None:
 
 __all__ = [
     "PARAMETER_WORDS", "WARP", "GridThread", "barrier", "block", "blocks", "device_pointer",
-    "load_whole", "run_grid", "shared", "store_whole", "swap_lanes", "thread", "threads",
+    "dynamic_shared", "load_whole", "resident_blocks", "run_grid", "shared", "store_whole",
+    "swap_lanes", "thread", "threads",
 ]  # fmt: skip

@@ -177,9 +177,9 @@ class ProductCut:
     columns: int
     depth: int
     threads: int
-    side: int = 0  # tiles: threads along a side
     vector: int = 1  # tiles: neighbours in one load of shared memory
-    warps: tuple[int, int] = (1, 1)  # cores: along the rows and columns of a tile
+    together: int = 0  # tiles: blocks that a multiprocessor is to run at once
+    warps: tuple[int, int] = (1, 1)  # tiles, cores: along the rows and columns of a tile
     stages: int = 2  # cores: tiles in shared memory
     slices: int = 1  # columns: threads that share the depth of a result
 
@@ -320,16 +320,17 @@ def columns_cut(rows: int, product: GridProduct) -> ProductCut:
 
 
 def tiles_cut(dtype: Any, large: bool, many: bool) -> ProductCut:
-    """Tiles of registers, 4 x 4 results a thread; 8 x 8 of small numbers where there are many."""
+    """Tiles of registers: a thread has 8 x 8 results of small numbers where there are many, 8 x 4
+    where there are few, and half or a quarter as many of numbers of 8 and 16 bytes."""
     size = max(dtype.itemsize // (2 if dtype.kind == "c" else 1), 4)
     vector = 16 // size
-    side = 16 if large else 8
-    wide = 4 // vector * (2 if many and large and size == 4 and dtype.kind != "c" else 1)
     if dtype.kind == "c" and size == 8:
-        wide = 1
-    across = side * vector * wide
-    depth = 16 if size == 4 and wide == 1 and dtype.kind != "c" else 8
-    return ProductCut("tiles", across, across, depth, side * side, side, vector)
+        return ProductCut("tiles", 32, 32, 8, 128, 1, warps=(2, 2))
+    if large and many and dtype.itemsize <= 4:
+        return ProductCut("tiles", 128, 128, 8, 256, vector, 2, (4, 2))
+    if large:
+        return ProductCut("tiles", 64, 64, 8, 128, vector, warps=(2, 2))
+    return ProductCut("tiles", 32, 32, 8, 64, vector, warps=(2, 1))
 
 
 def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:

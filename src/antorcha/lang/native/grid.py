@@ -233,6 +233,16 @@ def shared(g: Any, node: Any, ty: Any, n: Any, align: int = 16) -> V:
     return V(ptr[ty], f"addrspacecast (ptr addrspace(3) @{name} to ptr)")
 
 
+@intrinsic(lambda count: None)
+def blocks_together(g: Any, node: Any, count: Any) -> None:
+    """At least so many blocks (compile time) are to run on a multiprocessor at once: the compiler
+    gives a thread no more registers than that leaves."""
+    _in_kernel(g, node, "blocks_together")
+    if not isinstance(count, int):
+        g.fail(node, "blocks_together(count) takes a compile-time number")
+    g.module.together = count
+
+
 # ---- what the lanes of a warp show one another
 @intrinsic(_python_swap)
 def swap_lanes(g: Any, node: Any, x: Any, mask: int) -> V:
@@ -326,6 +336,7 @@ def store_whole(g: Any, node: Any, p: Any, v: Any) -> None:
 
 
 __all__ = [
-    "PARAMETER_WORDS", "WARP", "GridThread", "barrier", "block", "blocks", "device_pointer",
-    "load_whole", "run_grid", "shared", "store_whole", "swap_lanes", "thread", "threads",
+    "PARAMETER_WORDS", "WARP", "GridThread", "barrier", "block", "blocks", "blocks_together",
+    "device_pointer", "load_whole", "run_grid", "shared", "store_whole", "swap_lanes", "thread",
+    "threads",
 ]  # fmt: skip

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from antorcha.core import dtypes, switches
+from antorcha.devices.gpu.conv_pieces import plan_by_pieces
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.devices.gpu.product import (
     GridProduct,
@@ -20,6 +22,7 @@ from antorcha.devices.gpu.product import (
     ProductOperand,
     ProductWindow,
     axis,
+    lies_in_pieces,
     plan_product,
 )
 from antorcha.lang.kernels import Conv
@@ -31,9 +34,17 @@ Ints = Sequence[int]
 def plan_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
     products = {"forward": forward_product, "data": data_product, "weight": weight_product}
     product = products[what.kind](what, outs[0], ins)
-    if not all(each.numel for each in ins[:2]):  # of nothing, padded, there is nothing to add up
-        product = replace(product, k=0)
-    return plan_product(product, outs, ins)
+    if not all(each.numel for each in (*outs, *ins[:2])):
+        return plan_product(replace(product, k=0), outs, ins)  # of padding alone, or of nothing
+    tf32 = bool(switches.cudnn.allow_tf32)
+    dtype = outs[0].dtype
+    half = dtype.kind == "f" and dtype.itemsize == 2
+    if half or (tf32 and dtype is dtypes.float32):
+        ready = all(lies_in_pieces(o, dtype.itemsize) for o in (product.a, product.b))
+        plan = None if ready else plan_by_pieces(what, outs, ins)
+        if plan is not None:
+            return plan
+    return plan_product(replace(product, tf32=tf32), outs, ins)
 
 
 def forward_product(what: Conv, y: Layout, ins: Sequence[Layout]) -> GridProduct:

@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from antorcha.core import dtypes
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.core.structs import struct
 from antorcha.devices.emit import MOST_KEPT, Unsupported
 from antorcha.devices.gpu.frame import THREADS, GridPlan, GridStep, GridTemplate, blocks_for
 from antorcha.devices.gpu.product_cores import product_cores
+from antorcha.devices.gpu.product_pieces import product_pieces
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
 from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
@@ -43,14 +45,16 @@ stack to the next, weights."""
 class ProductAxis:
     """A side of an operand: an index along it is that of an element of dims in row-major order.
 
-    The last ``spatial`` dims move a window: their strides are what a step adds to its place along
-    each spatial dim. ``fixed``: the sizes, but the first, are known when the kernel is compiled.
+    The last ``spatial`` dims but ``inner`` move a window: their strides are what a step adds to its
+    place along each spatial dim. ``fixed``: the sizes, but the first, are known when the kernel is
+    compiled.
     """
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     fixed: bool = False
     spatial: int = 0
+    inner: int = 0
 
     @property
     def reach(self) -> int:
@@ -122,6 +126,7 @@ class GridProduct:
     bias: ProductOperand | None = None
     alpha: complex = 1.0
     beta: complex = 1.0
+    tf32: bool = False  # may factors of float32 be rounded to TF32?
 
     def transposed(self) -> GridProduct:
         """The same with rows for columns."""
@@ -151,6 +156,7 @@ class AxisCode:
     dims: int
     sizes: tuple[int, ...]  # where they are known
     spatial: int
+    inner: int
 
 
 @struct
@@ -196,7 +202,7 @@ class ProductWords:
         for size, stride in zip(reversed(of.sizes), reversed(of.strides), strict=True):
             self.words += [size, stride]
         known = tuple(reversed(of.sizes[1:])) if of.fixed else ()
-        return AxisCode(at, len(of.sizes), known, of.spatial)
+        return AxisCode(at, len(of.sizes), known, of.spatial, of.inner)
 
     def operand(self, of: ProductOperand, itemsize: int) -> OperandCode:
         outer, depth = self.axis(of.outer), self.axis(of.depth)
@@ -214,6 +220,26 @@ def _lies_whole(of: ProductOperand, itemsize: int) -> bool:
     inner, other = (of.depth, of.outer) if of.by_depth else (of.outer, of.depth)
     one = len(inner.sizes) == 1 and inner.strides == (1,) and of.window is None
     return one and all(s * itemsize % 16 == 0 for s in (*other.strides, of.batch))
+
+
+def lies_in_pieces(of: ProductOperand, itemsize: int) -> bool:
+    """Is an operand made of whole pieces of 16 bytes, each of which a window sees or not at all?"""
+    inner, other = (of.depth, of.outer) if of.by_depth else (of.outer, of.depth)
+    piece = 16 // itemsize
+    apart = [*inner.strides[:-1], *other.strides, of.batch]
+    if of.window is not None:
+        moves = inner.spatial, other.spatial
+        apart = [of.batch, *of.window.strides]
+        for side, spatial in zip((inner, other), moves, strict=True):
+            last = len(side.sizes) - side.inner
+            apart += [
+                s for d, s in enumerate(side.strides)
+                if not last - spatial <= d < last and (side is other or d < len(side.sizes) - 1)
+            ]  # fmt: skip
+        if inner.spatial and not inner.inner:
+            return False
+    one = bool(inner.sizes) and inner.strides[-1] == 1 and inner.sizes[-1] % piece == 0
+    return one and not any(s % piece for s in apart)
 
 
 class ProductGrid(GridTemplate):
@@ -305,6 +331,13 @@ def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
     if k <= SHALLOW:
         return columns_cut(THIN, product)
     many = min(m, n) > 64 and product.batch * -(-m // 128) * -(-n // 128) >= ENOUGH // 2
+    factors = product.a, product.b
+    if half:
+        apart = not all(_lies_whole(o, dtype.itemsize) for o in factors)
+    else:
+        apart = product.tf32 and dtype is dtypes.float32
+    if apart and all(lies_in_pieces(o, dtype.itemsize) for o in factors):
+        return pieces_cut(product, 4 if half else 2, many)
     if half:
         if many:
             return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
@@ -333,6 +366,16 @@ def tiles_cut(dtype: Any, large: bool, many: bool) -> ProductCut:
     return ProductCut("tiles", 32, 32, 8, 64, vector, warps=(2, 1))
 
 
+def pieces_cut(product: GridProduct, steps: int, many: bool) -> ProductCut:
+    """Tiles of pieces: of a depth of so many products of tensor cores' pieces."""
+    depth = 8 * steps
+    if many:
+        return ProductCut("pieces", 128, 128, depth, 256, together=2, warps=(2, 4))
+    if product.n > 64 and product.batch * -(-product.m // 64) * -(-product.n // 128) >= ENOUGH:
+        return ProductCut("pieces", 64, 128, depth, 128, together=3, warps=(1, 4), stages=3)
+    return ProductCut("pieces", 64, 64, depth, 128, warps=(2, 2), stages=3)
+
+
 def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
     """The depth of a part, and how many parts the depth is cut in."""
     least = {"dots": 2048, "columns": 64 * cut.slices}.get(cut.kind, 256)
@@ -342,7 +385,7 @@ def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
 
 
 KERNELS: dict[str, Any] = {
-    "tiles": product_tiles, "cores": product_cores, "dots": product_dots,
+    "tiles": product_tiles, "cores": product_cores, "pieces": product_pieces, "dots": product_dots,
     "columns": product_columns, "join": product_join,
 }  # fmt: skip
 
@@ -402,5 +445,5 @@ def weight_words(number: complex, dtype: Any) -> list[int]:
 _templates: dict[Any, ProductGrid] = {}
 __all__ = [
     "GridProduct", "ProductAxis", "ProductCut", "ProductOperand", "ProductWindow", "axis",
-    "plan_product",
+    "lies_in_pieces", "plan_product",
 ]  # fmt: skip

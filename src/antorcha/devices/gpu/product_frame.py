@@ -39,7 +39,7 @@ def locate(P, words, axis, i):
                 left, step = divided(P, left, static(axis.sizes[d]))
             else:
                 left, step = divided(P, left, P.I(words[at]))
-        to = static(axis.spatial - d if d < axis.spatial else 0)
+        to = static(max(axis.spatial + axis.inner - d, 0) if d >= axis.inner else 0)
         found[to] = found[to] + step * P.I(words[static(at + 1)])
     return found
 

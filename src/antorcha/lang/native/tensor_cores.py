@@ -24,6 +24,8 @@ from antorcha.lang.native.vectors import fma
 PIECE = 16  # bytes of a copy, and of a row of an 8 x 8 matrix of halves
 UNALIGNED = 1 << 62  # an address in the simulator's memory, but of no allocation: it is reported
 POISON = 0xFF
+TF32_BITS = 0xFFFFE000
+"""What is read of a float32 that is multiplied as a TF32: 10 bits of its mantissa."""
 
 
 # ---- the simulator
@@ -33,7 +35,7 @@ def multiply_shown(t: ptr[GridThread], *, T: Any) -> void:
     lane = t.index[0] % WARP
     row = lane // 4
     quad = lane % 4
-    for pair in range(8):  # of neighbours along the depth
+    for pair in range(8):  # of neighbours along the depth; of TF32, a single number
         left = t + (row * 4 + pair % 4 - lane)
         for column in static(range(2)):
             right = t + ((2 * quad + column) * 4 + pair % 4 - lane)
@@ -41,10 +43,27 @@ def multiply_shown(t: ptr[GridThread], *, T: Any) -> void:
             for low in static(range(2)):  # the upper 8 rows, the lower ones
                 x = left.fragment[2 * (pair // 4) + low]
                 at = static(2 * low + column)
-                for odd in static(range(2)):
-                    a = f32(bitcast(T, u16(x >> static(16 * odd))))
-                    b = f32(bitcast(T, u16(y >> static(16 * odd))))
+                if T is f32:
+                    a = bitcast(f32, x & static(TF32_BITS))
+                    b = bitcast(f32, y & static(TF32_BITS))
                     t.product[at] = fma(a, b, t.product[at])
+                else:
+                    for odd in static(range(2)):
+                        a = f32(bitcast(T, u16(x >> static(16 * odd))))
+                        b = f32(bitcast(T, u16(y >> static(16 * odd))))
+                        t.product[at] = fma(a, b, t.product[at])
+
+
+@native
+def round_bits(x: f32) -> u32:
+    """The bits of an f32 rounded to a TF32."""
+    bits = bitcast(u32, x)
+    if bits & 0x7F800000 == 0x7F800000:  # infinite, or no number
+        if bits & 0x7FFFFF != 0:
+            bits = u32(0x7FFFFFFF)
+    else:
+        bits = (bits + 0x1000) & static(TF32_BITS)
+    return bits
 
 
 @native
@@ -151,11 +170,23 @@ def _python_mma(T: Ty, a: Any, b: Any, c: Any) -> list[Any]:
         left = warp[row * 4 + pair % 4][0]
         for at in range(4):
             x, low = left[2 * (pair // 4) + at // 2], warp[(2 * quad + at % 2) * 4 + pair % 4][1]
+            words = x, low[pair // 4]
+            if T is f32:
+                p, q = [bitcast(f32, np.uint32(w & TF32_BITS)) for w in words]
+                result[at] = fma(p, q, result[at])
+                continue
             for shift in (0, 16):
-                halves = [np.uint16(w >> shift & 0xFFFF) for w in (x, low[pair // 4])]
+                halves = [np.uint16(w >> shift & 0xFFFF) for w in words]
                 p, q = [convert(f32, bitcast(T, half)) for half in halves]
                 result[at] = fma(p, q, result[at])
     return result
+
+
+def _python_tf32(x: Any) -> Any:
+    bits = int(bitcast(u32, np.float32(x)))
+    if bits << 1 & 0xFF000000 == 0xFF000000:  # infinite, or no number
+        return np.uint32(bits if bits << 9 & 0xFFFFFFFF == 0 else 0x7FFFFFFF)
+    return np.uint32(bits + 0x1000 & TF32_BITS)
 
 
 def _python_load(p: Any, transposed: bool = False) -> list[Any]:
@@ -194,12 +225,14 @@ def _four(g: Any, name: str, ty: Ty, args: list[str]) -> list[V]:
 
 @intrinsic(_python_mma)
 def mma(g: Any, node: Any, T: Any, a: Any, b: Any, c: Any) -> list[V]:
-    """``c + a @ b`` of halves of type T, 16 x 8 x 16, added up in f32 by a warp.
+    """``c + a @ b`` of halves of type T, 16 x 8 x 16, added up in f32 by a warp; of f32, of which
+    the bits of a TF32 are read, 16 x 8 x 8.
 
     With row r = lane // 4 and q = 2 * (lane % 4), a lane has of a (16 x 16, four words of two
     halves) rows r and r + 8 at columns q and q + 1, then at q + 8 and q + 9; of b (16 x 8, two
     words) rows q and q + 1, then q + 8 and q + 9, of column r; of c (16 x 8) columns q and q + 1 of
-    row r, then of row r + 8.
+    row r, then of row r + 8. Of f32 a word is a number: where a half's would be q and q + 1, it is
+    lane % 4, and 4 more where it would be 8 more.
     """
     grid._in_kernel(g, node, "mma")
     a, b = [g.rt(x, node, u32) for x in a], [g.rt(x, node, u32) for x in b]
@@ -213,10 +246,21 @@ def mma(g: Any, node: Any, T: Any, a: Any, b: Any, c: Any) -> list[V]:
         return _shown(g, "product", f32)
     sums = [f"float {x.ref}" for x in c]
     words = [f"i32 {x.ref}" for x in (*a, *b)]
+    if T is f32:
+        return _four(g, "llvm.nvvm.mma.m16n8k8.row.col.tf32", f32, words + sums)
     if T is not f16:
         return _four(g, "llvm.nvvm.mma.m16n8k16.row.col.bf16", f32, words + sums)
     pairs = [f"<2 x half> {g.op(f'bitcast {w} to <2 x half>')}" for w in words]
     return _four(g, "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", f32, pairs + sums)
+
+
+@intrinsic(_python_tf32)
+def to_tf32(g: Any, node: Any, x: Any) -> V:
+    """The bits of an f32 rounded to a TF32, of 10 bits of mantissa; halves away from zero."""
+    x = g.rt(x, node, f32)
+    if g.target.grid == "ptx":
+        return g.intr("llvm.nvvm.f2tf32.rna", u32, [f"float {x.ref}"])  # type: ignore[no-any-return]
+    return g.call(round_bits, [x], {}, node)  # type: ignore[no-any-return]
 
 
 @intrinsic(_python_load)
@@ -276,4 +320,4 @@ def wait_copies(g: Any, node: Any, left: Any) -> None:
         g.intr("llvm.nvvm.cp.async.wait.group", void, [f"i32 {left}"])
 
 
-__all__ = ["commit_copies", "copy_piece", "load_matrices", "mma", "wait_copies"]
+__all__ = ["commit_copies", "copy_piece", "load_matrices", "mma", "to_tf32", "wait_copies"]

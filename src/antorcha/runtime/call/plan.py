@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from antorcha.core import dtypes
+from antorcha.core import dtypes, switches
 from antorcha.core.device import backend
 from antorcha.core.lazy import without_collecting
 from antorcha.runtime.memory import layout as layouts
@@ -160,6 +160,7 @@ def flush() -> None:
 
 
 dtypes.on_new_default.append(flush)
+switches.on_change.append(flush)
 
 
 def on_flush(forget: Callable[[], Any]) -> None:

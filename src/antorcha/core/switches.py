@@ -1,5 +1,5 @@
-"""Switches that say by what, and how exactly, a GPU computes: ``torch.backends`` shows them, devices
-read them when they plan.
+"""Switches that say by what, and how exactly, a GPU computes: ``torch.backends`` shows them, and
+devices read them when they plan.
 
 When one changes, whoever keeps plans is told, so that none that was made under the old value is
 used again.

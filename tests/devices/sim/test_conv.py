@@ -37,7 +37,14 @@ IN_PIECES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((3, 24, 20, 20), (72, 24, 3, 3), {"padding": 1, "stride": 2}),
     ((2, 64, 13, 13), (136, 64, 3, 3), {"padding": 1}),
 ]
-CLOSE = {"tf32": 2e-3, "float32": 1e-5, "float64": 1e-12, "float16": 5e-3, "bfloat16": 2e-2, "complex64": 1e-5}
+CLOSE = {
+    "tf32": 2e-3,
+    "float32": 1e-5,
+    "float64": 1e-12,
+    "float16": 5e-3,
+    "bfloat16": 2e-2,
+    "complex64": 1e-5,
+}
 
 
 @pytest.fixture(autouse=True)

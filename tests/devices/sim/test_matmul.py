@@ -6,8 +6,10 @@ from itertools import product as every
 from typing import Any
 
 import numpy as np
+import pytest
 
 import antorcha
+from antorcha.core import switches
 from antorcha.devices.gpu import fallback
 from antorcha.devices.gpu.launcher import launch_of
 from antorcha.devices.gpu.matmul import matrix_product
@@ -128,7 +130,7 @@ def cuts(dtype: str) -> list[ProductCut]:
             ProductCut("cores", 128, 128, 32, 256, warps=(2, 4)),
             ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=2),
         ]
-    return [tiles_cut(kind, True, True), tiles_cut(kind, False, False)]
+    return [tiles_cut(kind, True, 1000), tiles_cut(kind, True, 64), tiles_cut(kind, False, 0)]
 
 
 def run(what: MatMul, a: Tensor, b: Tensor, bias: Tensor | None, cut: ProductCut | None) -> Tensor:
@@ -157,6 +159,41 @@ def test_ways_to_cut() -> None:
             for cut in cuts(dtype):
                 found = run(described(*there), *there, None, cut)
                 wrong += report(found, wide(a) @ wide(b), dtype, (dtype, m, n, k, how, cut))
+    assert not wrong
+
+
+def test_products_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers that a TF32 holds exactly, then others; sizes that are no multiples of pieces."""
+    monkeypatch.setattr(switches.matmul, "allow_tf32", True)
+    rng = np.random.default_rng(5)
+    wrong = []
+
+    def whole(*shape: int) -> Tensor:
+        return antorcha.tensor(rng.integers(-99, 100, shape), dtype=antorcha.float32)
+
+    for (m, n, k), *hows in (
+        ((21, 36, 20), "rows", "rows"), ((64, 200, 300), "columns", "rows"),
+        ((40, 17, 24), "rows", "columns"), ((132, 130, 68), "columns", "columns"),
+        ((33, 35, 37), "rows", "columns"), ((24, 40, 1028), "every other", "rows"),
+    ):  # fmt: skip
+        a, b, c = whole(m, k), whole(k, n), whole(n)
+        found = antorcha.addmm(c.to("sim"), lies(a, hows[0]), lies(b, hows[1]), alpha=2, beta=3)
+        if not np.array_equal(wide(found), 2 * (wide(a) @ wide(b)) + 3 * wide(c)):
+            wrong.append((m, n, k, hows))
+    a, b = whole(3, 40, 36), whole(3, 32, 24)
+    found = a.to("sim")[..., 1:33] @ b.to("sim")  # rows that begin between two pieces
+    assert np.array_equal(wide(found), wide(a)[..., 1:33] @ wide(b))
+    for cut in (
+        ProductCut("pieces", 128, 128, 16, 256, together=2, warps=(2, 4)),
+        ProductCut("pieces", 64, 128, 16, 128, warps=(1, 4), stages=3),
+    ):
+        a, b = values(rng, "float32", 140, 72), values(rng, "float32", 72, 136)
+        for how in ("rows", "columns"):
+            there = lies(a, how), lies(b, how)
+            found = run(described(*there), *there, None, cut)
+            error = np.abs(wide(found) - wide(a) @ wide(b)).max()
+            if not 1e-5 < error < 5e-2:
+                wrong.append((how, cut, error))
     assert not wrong
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from antorcha.core.shapes import strides_in_order
 from antorcha.devices.gpu.frame import GridPlan, GridStep
@@ -77,7 +76,7 @@ def plan_by_pieces(what: Conv, outs: Sequence[Layout], ins: Sequence[Layout]) ->
     both = (of_image, of_result) if what.kind == "weight" else (seen,)
     if rows <= THIN or seen * math.prod(what.w[2:]) <= 2 * SHALLOW:
         return None
-    if not all(n % piece == 0 or what.groups == 1 and n * FILLED > piece for n in both):
+    if not all(n % piece == 0 or (what.groups == 1 and n * FILLED > piece) for n in both):
         return None
     work = ConvSteps(outs, ins)
     plan = {"forward": _forward, "data": _data, "weight": _weight}[what.kind]
@@ -133,7 +132,7 @@ def _product(
     what: Conv, work: ConvSteps, out: Layout, size: tuple[int, Ints], weights: ProductOperand,
     seen: ProductOperand, images: tuple[Layout, int], packed: tuple[Layout, int],
 ) -> None:  # fmt: skip
-    """Adds the product of weights and images; ``size``: the channels and places of what it gives."""
+    """Adds the product of weights and images; ``size``: channels and places of its results."""
     channels, places = size
     columns = what.x[0] * math.prod(places)
     result = ProductOperand(

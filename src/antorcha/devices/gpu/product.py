@@ -171,6 +171,7 @@ class OperandCode:
     window: int
     by_depth: bool
     whole: bool  # do rows of 16 bytes lie together, and begin at multiples of 16 bytes?
+    pieces: bool  # does it consist of whole pieces of 16 bytes?
 
 
 @dataclass(frozen=True)
@@ -212,8 +213,9 @@ class ProductWords:
                 self.words += [window.shifts[k], window.sizes[k], window.strides[k]]
         spatial, steps = (len(window.sizes), window.steps) if window else (0, ())
         return OperandCode(
-            of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize)
-        )
+            of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize),
+            lies_in_pieces(of, itemsize),
+        )  # fmt: skip
 
 
 def _lies_whole(of: ProductOperand, itemsize: int) -> bool:
@@ -330,7 +332,8 @@ def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
         return columns_cut(rows, product)
     if k <= SHALLOW:
         return columns_cut(THIN, product)
-    many = min(m, n) > 64 and product.batch * -(-m // 128) * -(-n // 128) >= ENOUGH // 2
+    tiles = product.batch * -(-m // 128) * -(-n // 128)
+    many = min(m, n) > 64 and tiles >= ENOUGH // 2
     factors = product.a, product.b
     if half:
         apart = not all(_lies_whole(o, dtype.itemsize) for o in factors)
@@ -342,7 +345,7 @@ def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
         if many:
             return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
         return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
-    return tiles_cut(dtype, min(m, n) > 32, many)
+    return tiles_cut(dtype, min(m, n) > 32, tiles if min(m, n) > 64 else 0)
 
 
 def columns_cut(rows: int, product: GridProduct) -> ProductCut:
@@ -352,15 +355,16 @@ def columns_cut(rows: int, product: GridProduct) -> ProductCut:
     return ProductCut("columns", rows, THREADS // slices, 4 * slices, THREADS, slices=slices)
 
 
-def tiles_cut(dtype: Any, large: bool, many: bool) -> ProductCut:
-    """Tiles of registers: a thread has 8 x 8 results of small numbers where there are many, 8 x 4
-    where there are few, and half or a quarter as many of numbers of 8 and 16 bytes."""
+def tiles_cut(dtype: Any, large: bool, tiles: int) -> ProductCut:
+    """Tiles of registers: a thread has 8 x 8 results of small numbers where there are many (there
+    would be ``tiles``), 8 x 4 where there are few, and fewer of numbers of 8 and 16 bytes."""
     size = max(dtype.itemsize // (2 if dtype.kind == "c" else 1), 4)
     vector = 16 // size
     if dtype.kind == "c" and size == 8:
         return ProductCut("tiles", 32, 32, 8, 128, 1, warps=(2, 2))
-    if large and many and dtype.itemsize <= 4:
-        return ProductCut("tiles", 128, 128, 8, 256, vector, 2, (4, 2))
+    if large and tiles >= ENOUGH // 5 and dtype.itemsize <= 4:
+        depth = 16 if tiles > ENOUGH // 2 else 8
+        return ProductCut("tiles", 128, 128, depth, 256, vector, 2, (4, 2))
     if large:
         return ProductCut("tiles", 64, 64, 8, 128, vector, warps=(2, 2))
     return ProductCut("tiles", 32, 32, 8, 64, vector, warps=(2, 1))

@@ -1,10 +1,10 @@
-"""Products by tensor cores of factors that lie in pieces of 16 bytes: of halves, and of f32 as TF32.
+"""Products by tensor cores of factors in pieces of 16 bytes: of halves, and of f32 as TF32.
 
-A piece is there as a whole or not at all, be it found by a window: then a convolution's images, whose
-channels lie together, are such a factor. The hardware copies pieces to shared memory, tile by tile,
-while earlier tiles are multiplied; there they lie in rows of some pieces and one more, so that what
-a warp reads at a time is in different banks. What a thread copies of a tile has the same places
-beside in all tiles: they are located before the first.
+A piece is there as a whole or not at all, be it found by a window: then images whose channels lie
+together are such a factor. The hardware copies pieces to shared memory, tile by tile, while earlier
+tiles are multiplied; there they lie in rows of some pieces and a little more, so that what a warp
+reads at a time is in different banks. What a thread copies of a tile has the same places beside in
+all tiles: they are located before the first.
 """
 
 from __future__ import annotations
@@ -137,9 +137,7 @@ def left_fragment(P, room, start, row, depth):
         at = (depth + lane % 8 + lane // 16 * 8) * pitch + row + lane // 8 % 2 * 8
         return load_matrices(room + (start + at), True)
     at = start + (depth + lane % 4) * pitch + row + lane // 4
-    return [
-        to_tf32(room[at + static(w // 2 * 4 * pitch + w % 2 * 8)]) for w in static(range(4))
-    ]
+    return [to_tf32(room[at + static(w // 2 * 4 * pitch + w % 2 * 8)]) for w in static(range(4))]
 
 
 @inline
@@ -155,9 +153,7 @@ def right_fragment(P, room, start, column, depth):
         at = (depth + lane % 8 + lane // 8 % 2 * 8) * pitch + column + lane // 16 * 8
         return load_matrices(room + (start + at), True)
     at = start + (depth + lane % 4) * pitch + column + lane // 4
-    return [
-        to_tf32(room[at + static(w % 2 * 4 * pitch + w // 2 * 8)]) for w in static(range(4))
-    ]
+    return [to_tf32(room[at + static(w % 2 * 4 * pitch + w // 2 * 8)]) for w in static(range(4))]
 
 
 @inline
@@ -230,4 +226,4 @@ def product_pieces(words: ptr[i64], *, P) -> void:
         [[totals[i // 2][j // 2][i % 2 * 2 + j % 2]] for j in static(range(wide // 4))]
         for i in static(range(high // 8))
     ]
-    finish(P, words, z, part, own_rows, own_columns, sums, True)
+    finish(P, words, z, part, own_rows, own_columns, sums, True, 2)

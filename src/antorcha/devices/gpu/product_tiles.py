@@ -88,20 +88,23 @@ def read_piece(P, place, at, few, aligned):
 @inline
 def read_tile(P, words, operand, place, across, sides, at, hi):
     """This thread's pieces of a factor's tile from depth ``at`` on; zeros from ``hi`` on."""
+    count = static(across * P.cut.depth // piece_of(P, operand) // P.threads)
+    return [
+        read_one(P, words, operand, place, across, sides, at, hi, u) for u in static(range(count))
+    ]
+
+
+@inline
+def read_one(P, words, operand, place, across, sides, at, hi, u):
+    """This thread's piece number u."""
     located, there = sides
-    piece = static(piece_of(P, operand))
-    found = []
-    for u in static(range(across * P.cut.depth // piece // P.threads)):
-        d = at + piece_place(P, operand, across, u)[1]
-        side = located[u if operand.by_depth else 0]
-        depth = locate(P, words, operand.depth, d)
-        if piece == 1:
-            found = [*found, [load_number(P, words, operand, place, side, depth, d < hi)]]
-        else:
-            few = hi - d if operand.by_depth else select(d < hi, there, P.I(0))
-            aligned = i64(place) % 16 == 0
-            found = [*found, read_piece(P, place, side[0] + depth[0], few, aligned)]
-    return found
+    d = at + piece_place(P, operand, across, u)[1]
+    side = located[u if operand.by_depth else 0]
+    depth = locate(P, words, operand.depth, d)
+    if piece_of(P, operand) == 1:
+        return [load_number(P, words, operand, place, side, depth, d < hi)]
+    few = hi - d if operand.by_depth else select(d < hi, there, P.I(0))
+    return read_piece(P, place, side[0] + depth[0], few, i64(place) % 16 == 0)
 
 
 @inline
@@ -168,9 +171,7 @@ def multiply_tiles(P, left, right, pitches, stage, own, totals):
 def own_places(P, first, count, lanes):
     """The rows or columns of this thread's sums, the first of which is given."""
     vector = static(P.cut.vector)
-    return [
-        first + static(i // vector * lanes * vector + i % vector) for i in static(range(count))
-    ]
+    return [first + static(i // vector * lanes * vector + i % vector) for i in static(range(count))]
 
 
 @native
@@ -217,4 +218,5 @@ def product_tiles(words: ptr[i64], *, P) -> void:
         at = then
     own_rows = own_places(P, top + row, static(len(totals)), static(LANES[0]))
     own_columns = own_places(P, side + column, static(len(totals[0])), static(LANES[1]))
-    finish(P, words, z, part, own_rows, own_columns, totals, True)
+    run = static(P.cut.vector if P.planes == 1 else 1)
+    finish(P, words, z, part, own_rows, own_columns, totals, True, run)

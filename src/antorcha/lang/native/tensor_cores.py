@@ -63,7 +63,7 @@ def round_bits(x: f32) -> u32:
             bits = u32(0x7FFFFFFF)
     else:
         bits = (bits + 0x1000) & static(TF32_BITS)
-    return bits
+    return bits  # type: ignore[no-any-return]
 
 
 @native

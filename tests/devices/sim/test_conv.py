@@ -107,17 +107,18 @@ def test_convolutions() -> None:
 
 
 def test_convolutions_by_tensor_cores() -> None:
-    """Channels in whole pieces of 16 bytes, or filled up to such; of f32 as TF32."""
+    """Channels in whole pieces of 16 bytes, or filled up to such; of f32 as TF32, and exactly."""
     wrong = []
     antorcha.manual_seed(2)
-    switches.cudnn.allow_tf32 = True
-    for dtype in ("float32", "bfloat16", "float16"):
+    for name in ("tf32", "float32", "bfloat16", "float16"):
+        switches.cudnn.allow_tf32 = name == "tf32"
+        dtype = "float32" if name == "tf32" else name
         kind = getattr(antorcha, dtype)
-        for xs, ws, options in IN_PIECES if dtype == "float32" else IN_PIECES[1::2]:
+        for xs, ws, options in IN_PIECES if name == "tf32" else IN_PIECES[1::2]:
             operands = [antorcha.randn(*s).to(kind) for s in (xs, ws, ws[:1])]
             call = getattr(F, f"conv{len(xs) - 2}d")
             for order in ("", "channels last"):
-                text = differing(call, operands, order, options, dtype, "tf32")
+                text = differing(call, operands, order, options, dtype, name)
                 if text:
                     wrong.append(f"{dtype} {xs} {ws} {options} {order}: {text}")
     assert not wrong

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from antorcha.core import dtypes, switches
+from antorcha.core import switches
 from antorcha.devices.gpu.conv_pieces import plan_by_pieces
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.devices.gpu.product import (
@@ -36,15 +36,15 @@ def plan_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPla
     product = products[what.kind](what, outs[0], ins)
     if not all(each.numel for each in (*outs, *ins[:2])):
         return plan_product(replace(product, k=0), outs, ins)  # of padding alone, or of nothing
-    tf32 = bool(switches.cudnn.allow_tf32)
+    product = replace(product, tf32=bool(switches.cudnn.allow_tf32))
     dtype = outs[0].dtype
-    half = dtype.kind == "f" and dtype.itemsize == 2
-    if half or (tf32 and dtype is dtypes.float32):
-        ready = all(lies_in_pieces(o, dtype.itemsize) for o in (product.a, product.b))
-        plan = None if ready else plan_by_pieces(what, outs, ins)
+    if dtype.kind == "f" and not all(
+        lies_in_pieces(o, dtype.itemsize) for o in (product.a, product.b)
+    ):
+        plan = plan_by_pieces(what, outs, ins, product.tf32)
         if plan is not None:
             return plan
-    return plan_product(replace(product, tf32=tf32), outs, ins)
+    return plan_product(product, outs, ins)
 
 
 def forward_product(what: Conv, y: Layout, ins: Sequence[Layout]) -> GridProduct:

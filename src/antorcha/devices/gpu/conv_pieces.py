@@ -1,4 +1,4 @@
-"""Convolutions by tensor cores: images and weights whose channels lie together.
+"""Convolutions of images and weights whose channels lie together, by tensor cores where they can.
 
 Where they do not lie so, they are copied first. What a tap sees of an image is then pieces of 16
 bytes, each of which is inside of the image or not at all, and the depth of a product goes from tap
@@ -39,6 +39,7 @@ class ConvSteps:
 
     outs: Sequence[Layout]
     ins: Sequence[Layout]
+    tf32: bool
     steps: list[GridStep] = field(default_factory=list)
     temporaries: list[int] = field(default_factory=list)
 
@@ -67,7 +68,9 @@ class ConvSteps:
         return GridPlan(tuple(self.steps), tuple(self.temporaries))
 
 
-def plan_by_pieces(what: Conv, outs: Sequence[Layout], ins: Sequence[Layout]) -> GridPlan | None:
+def plan_by_pieces(
+    what: Conv, outs: Sequence[Layout], ins: Sequence[Layout], tf32: bool
+) -> GridPlan | None:
     """The plan; None where channels are too few, or too few for whole pieces in each group."""
     piece = 16 // outs[0].itemsize
     of_image, of_result = what.x[1] // what.groups, what.w[0] // what.groups
@@ -78,7 +81,7 @@ def plan_by_pieces(what: Conv, outs: Sequence[Layout], ins: Sequence[Layout]) ->
         return None
     if not all(n % piece == 0 or (what.groups == 1 and n * FILLED > piece) for n in both):
         return None
-    work = ConvSteps(outs, ins)
+    work = ConvSteps(outs, ins, tf32)
     plan = {"forward": _forward, "data": _data, "weight": _weight}[what.kind]
     plan(what, work, piece)
     return work.plan()
@@ -147,7 +150,7 @@ def _product(
         )
     depth = math.prod(seen.depth.sizes)
     product = GridProduct(
-        what.groups, channels, columns, depth, weights, seen, result, bias, tf32=True
+        what.groups, channels, columns, depth, weights, seen, result, bias, tf32=work.tf32
     )
     operands = [images[0], packed[0], *work.ins[2:]]
     numbers = (0, images[1], packed[1], *range(3, len(work.ins) + 1))
@@ -184,7 +187,7 @@ def _weight(what: Conv, work: ConvSteps, piece: int) -> None:
         ProductOperand(
             1, seen.batch, seen.depth, replace(seen.outer, fixed=True), seen.window,
             reads_depth=False,
-        ), out, tf32=True,
+        ), out, tf32=work.tf32,
     )  # fmt: skip
     work.add(plan_product(product, [found], [x, y]), (number, x_number, y_number))
     if number:

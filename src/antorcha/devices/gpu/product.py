@@ -340,7 +340,7 @@ def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
     else:
         apart = product.tf32 and dtype is dtypes.float32
     if apart and all(lies_in_pieces(o, dtype.itemsize) for o in factors):
-        return pieces_cut(product, 4 if half else 2, many)
+        return pieces_cut(product, 4 if half else 2, tiles if min(m, n) > 64 else 0)
     if half:
         if many:
             return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
@@ -370,12 +370,16 @@ def tiles_cut(dtype: Any, large: bool, tiles: int) -> ProductCut:
     return ProductCut("tiles", 32, 32, 8, 64, vector, warps=(2, 1))
 
 
-def pieces_cut(product: GridProduct, steps: int, many: bool) -> ProductCut:
-    """Tiles of pieces: of a depth of so many products of tensor cores' pieces."""
-    depth = 8 * steps
-    if many:
+def pieces_cut(product: GridProduct, steps: int, tiles: int) -> ProductCut:
+    """Tiles of pieces: of a depth of so many products of tensor cores' pieces. A long depth, which
+    is cut in parts, makes up for few tiles."""
+    depth, long = 8 * steps, max(product.k // 2048, 1)
+    if tiles * long >= ENOUGH // 2:
         return ProductCut("pieces", 128, 128, depth, 256, together=2, warps=(2, 4))
-    if product.n > 64 and product.batch * -(-product.m // 64) * -(-product.n // 128) >= ENOUGH:
+    if (
+        product.n > 64
+        and product.batch * -(-product.m // 64) * -(-product.n // 128) * long >= ENOUGH
+    ):
         return ProductCut("pieces", 64, 128, depth, 128, together=3, warps=(1, 4), stages=3)
     return ProductCut("pieces", 64, 64, depth, 128, warps=(2, 2), stages=3)
 

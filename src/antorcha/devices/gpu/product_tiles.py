@@ -13,6 +13,7 @@ from typing import Any
 from antorcha.devices.gpu.product_frame import (
     add_product,
     block_place,
+    element_at,
     factor_place,
     finish,
     load_number,
@@ -37,8 +38,8 @@ LANES = (4, 8)  # of a warp, along the rows and columns of its results
 def piece_of(P: Any, operand: Any) -> int:
     """How many of a factor's elements are read at once: 16 bytes, or one."""
     ty, vector = P.types[operand.number], int(P.cut.vector)
-    whole = operand.whole and P.planes == 1 and ty is P.C and ty.size * vector == 16
-    return vector if whole else 1
+    together = operand.whole or operand.pieces
+    return vector if together and ty is P.C and ty.size * vector == 16 else 1
 
 
 def pieces_along(P: Any, operand: Any, across: int) -> int:
@@ -104,7 +105,10 @@ def read_one(P, words, operand, place, across, sides, at, hi, u):
     if piece_of(P, operand) == 1:
         return [load_number(P, words, operand, place, side, depth, d < hi)]
     few = hi - d if operand.by_depth else select(d < hi, there, P.I(0))
-    return read_piece(P, place, side[0] + depth[0], few, i64(place) % 16 == 0)
+    at, exists = element_at(P, words, operand, side, depth)
+    if operand.spatial:
+        few = select(exists, few, P.I(0))
+    return read_piece(P, place, at, few, i64(place) % 16 == 0)
 
 
 @inline

@@ -238,6 +238,10 @@ class FakeLibrary:
     def do_cuFuncGetAttribute(self, out: int, which: int, function: int) -> None:
         self.put(out, ctypes.c_int, 0)
 
+    def do_cuFuncSetAttribute(self, function: int, which: int, value: int) -> None:
+        assert function in self.handles
+        assert value <= self.attributes[97]
+
     def do_cuLaunchKernel(
         self, function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, nbytes: int,
         stream: int, params: int, extra: int,

@@ -56,6 +56,10 @@ class CudaBackend:
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         return compile_for(self, what, outs, ins)
 
+    @property
+    def own_capability(self) -> int:
+        return self.gpu.own_capability
+
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
 
@@ -194,7 +198,7 @@ class CudaBackend:
         if device.driver.forked:
             device.driver.status("cuCtxSynchronize")  # (which raises)
         status = device.driver.launch_kernel(
-            kernel, *grid, step.threads, 1, 1, 0, stream.handle, given, None
+            kernel, *grid, step.threads, 1, 1, step.shared, stream.handle, given, None
         )
         if status:
             raise device.fault(f"cuLaunchKernel of {name}", status)

@@ -42,6 +42,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuModuleLoadDataEx": (_OUT, c_char_p, c_uint, c_void_p, c_void_p),
     "cuModuleGetFunction": (_OUT, _HANDLE, c_char_p),
     "cuFuncGetAttribute": (_OUT, c_int, _HANDLE),
+    "cuFuncSetAttribute": (_HANDLE, c_int, c_int),
     "cuLaunchKernel": (_HANDLE, *[c_uint] * 7, _HANDLE, c_void_p, c_void_p),
     "cuMemGetInfo_v2": (_OUT, _OUT),
     "cuMemAlloc_v2": (_OUT, c_size_t),

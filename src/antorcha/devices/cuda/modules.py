@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 INFO_LOG, INFO_BYTES, ERROR_LOG, ERROR_BYTES = 3, 4, 5, 6
 """Numbers of ``CUjit_option``."""
 LOG_BYTES = 8192
+MOST_DYNAMIC_SHARED = 8  # of ``CUfunction_attribute``
 _functions: dict[tuple[int, str], int] = {}
 _lock = held_over_forks(threading.RLock())
 
@@ -33,12 +34,15 @@ def image_of(spec: GridSpec) -> bytes:
 
 def function_of(gpu: Gpu, step: GridStep) -> int:
     """The driver's function for a step's kernel on a GPU."""
-    spec = step.kernel.on_grid(nvptx(gpu.ptx_capability), step.threads, **step.static)
+    to = nvptx(step.capability, True) if step.capability else nvptx(gpu.ptx_capability)
+    spec = step.kernel.on_grid(to, step.threads, **step.static)
     key = gpu.index, spec.symbol
     found = _functions.get(key)
     if found is None:
         with _lock:
             found = _functions.get(key) or load(gpu, spec.symbol, image_of(spec))
+            if step.shared:
+                gpu.driver.call("cuFuncSetAttribute", found, MOST_DYNAMIC_SHARED, step.shared)
             _functions[key] = found
     return found
 

@@ -8,6 +8,7 @@ constants.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,10 +28,22 @@ MOST_BLOCKS = (1 << 31) - 1
 MOST_DIMS = 12
 
 
+class Planning(threading.local):
+    """For which device plans are made. ``capability``: a compute capability (90) whose own
+    instructions kernels may use; 0 where they may not."""
+
+    capability = 0
+
+
+planning = Planning()
+
+
 @struct
 class GridStep:
     """A kernel over a grid: ``blocks`` of ``threads``. ``operands``: which of the plan's buffers
-    and numbers it gets, by their place among outputs, inputs, temporaries and constants."""
+    and numbers it gets, by their place among outputs, inputs, temporaries and constants.
+    ``shared``: bytes of dynamic shared memory. ``capability``: the only compute capability (90)
+    that has the kernel's instructions; 0 where all have them."""
 
     kernel: Any  # a native function of one parameter, ``words: ptr[i64]``
     static: dict[str, Any]
@@ -38,6 +51,8 @@ class GridStep:
     threads: int
     operands: tuple[int, ...]
     words: tuple[int, ...] = ()
+    shared: int = 0
+    capability: int = 0
 
 
 @struct

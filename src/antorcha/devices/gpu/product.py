@@ -20,11 +20,19 @@ from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.core.structs import struct
 from antorcha.devices.emit import MOST_KEPT, Unsupported
-from antorcha.devices.gpu.frame import THREADS, GridPlan, GridStep, GridTemplate, blocks_for
+from antorcha.devices.gpu.frame import (
+    THREADS,
+    GridPlan,
+    GridStep,
+    GridTemplate,
+    blocks_for,
+    planning,
+)
 from antorcha.devices.gpu.product_cores import product_cores
 from antorcha.devices.gpu.product_pieces import product_pieces
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
+from antorcha.devices.gpu.product_warpgroups import product_warpgroups, shared_bytes
 from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
 from antorcha.lang.native.grid import PARAMETER_WORDS, WARP
 from antorcha.lang.native.types import Ty
@@ -33,6 +41,7 @@ from antorcha.runtime.memory.layout import Layout
 THIN = 8  # rows, or columns, up to which no tile of results is worth it
 SHALLOW = 8  # depth up to which it is not
 ENOUGH = 256  # blocks that keep a GPU busy
+HOPPER = 90  # the compute capability with products by warpgroups
 OWN_WORDS = (
     "batch", "m", "n", "k", "each", "parts", "tiles_m", "tiles_n", "a", "b", "out", "bias",
     "alpha", "alpha_im", "beta", "beta_im",
@@ -179,15 +188,15 @@ class ProductCut:
     """How a kernel cuts results: rows and columns of a block, depth of a tile, threads; the rest
     is the kernel's own affair."""
 
-    kind: str  # "tiles", "cores", "dots", "columns", "join"
+    kind: str  # "tiles", "cores", "warpgroups", "dots", "columns", "join"
     rows: int
     columns: int
     depth: int
     threads: int
     vector: int = 1  # tiles: neighbours in one load of shared memory
-    together: int = 0  # tiles: blocks that a multiprocessor is to run at once
-    warps: tuple[int, int] = (1, 1)  # tiles, cores: along the rows and columns of a tile
-    stages: int = 2  # cores: tiles in shared memory
+    together: int = 0  # tiles, pieces: blocks that a multiprocessor is to run at once
+    warps: tuple[int, int] = (1, 1)  # but warpgroups: along the rows and columns of a tile
+    stages: int = 2  # cores, pieces, warpgroups: tiles in shared memory
     slices: int = 1  # columns: threads that share the depth of a result
 
 
@@ -289,7 +298,8 @@ def plan_product(
     dtype = ins[0].dtype
     product = oriented(product)
     half = dtype.kind == "f" and dtype.itemsize == 2 and all(i.dtype is dtype for i in ins)
-    cut = cut or cut_of(product, dtype, half)
+    hopper = half and planning.capability == HOPPER and fits_warpgroups(product, dtype.itemsize)
+    cut = cut or cut_of(product, dtype, half, hopper)
     tiles = -(-product.m // cut.rows), -(-product.n // cut.columns)
     blocks = product.batch * tiles[0] * tiles[1]
     each, parts = parts_of(product.k, blocks, cut)
@@ -322,8 +332,14 @@ def index_of(product: GridProduct, count: int, dtype: Any) -> Ty:
     return i64 if wide else i32
 
 
-def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
-    """How the results are cut."""
+def fits_warpgroups(product: GridProduct, itemsize: int) -> bool:
+    """Can both factors be copied to shared memory in pieces of 16 bytes, depth by depth?"""
+    both = product.a, product.b
+    return all(_lies_whole(o, itemsize) and len(o.depth.sizes) == 1 for o in both)
+
+
+def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -> ProductCut:
+    """How the results are cut; ``hopper``: may warpgroups multiply?"""
     m, n, k = product.m, product.n, product.k
     if m <= THIN:
         rows = 1 << (m - 1).bit_length()
@@ -342,6 +358,8 @@ def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
     if apart and all(lies_in_pieces(o, dtype.itemsize) for o in factors):
         return pieces_cut(product, 4 if half else 2, tiles if min(m, n) > 64 else 0)
     if half:
+        if many and hopper:
+            return ProductCut("warpgroups", 128, 256, 64, 256, stages=4)
         if many:
             return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
         return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
@@ -394,7 +412,7 @@ def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
 
 KERNELS: dict[str, Any] = {
     "tiles": product_tiles, "cores": product_cores, "pieces": product_pieces, "dots": product_dots,
-    "columns": product_columns, "join": product_join,
+    "columns": product_columns, "join": product_join, "warpgroups": product_warpgroups,
 }  # fmt: skip
 
 
@@ -424,8 +442,13 @@ def product_step(
         blocks = blocks_for(product.batch * product.m * product.n)[0]
     return GridStep(
         KERNELS[cut.kind], {"P": template}, blocks_for(blocks, 1), cut.threads,
-        tuple(range(head)), tuple(own.words),
+        tuple(range(head)), tuple(own.words), *needs_of(cut),
     )  # fmt: skip
+
+
+def needs_of(cut: ProductCut) -> tuple[int, int]:
+    """The dynamic shared memory and the compute capability that a step needs."""
+    return (shared_bytes(cut), HOPPER) if cut.kind == "warpgroups" else (0, 0)
 
 
 def own_words(

@@ -54,8 +54,8 @@ class GridRunner:
         self.lock = threading.RLock()
         self.turn = 0
         self.records = np.zeros(runner.MOST_THREADS * GridThread.size, np.uint8)
-        room = np.full(runner.SHARED_BYTES + 64, 0xFF, np.uint8)
-        self.shared = room[-room.ctypes.data % 64 :]
+        room = np.full(runner.SHARED_BYTES + 1024, 0xFF, np.uint8)
+        self.shared = room[-room.ctypes.data % 1024 :]
         self.run = runner.run_blocks.spec().cfunc
 
     def launch(self, name: str, kernel: int, words: np.ndarray[Any, Any], step: GridStep) -> None:

@@ -62,6 +62,9 @@ def place_thread(
     t.copies_begun = 0
     t.copies_done = 0
     t.groups_made = 0
+    t.products_begun = 0
+    t.products_done = 0
+    t.product_groups_made = 0
 
 
 @native

@@ -31,6 +31,8 @@ PARAMETER_WORDS = 128
 FOR_BLOCK, FOR_WARP, ENDED = 1, 2, 3
 MOST_COPIES = 64
 """Copies of a simulated thread that are on their way at once."""
+MOST_PRODUCTS = 32
+"""Products of a simulated warpgroup that are on their way at once."""
 
 
 @struct
@@ -54,6 +56,12 @@ class GridThread:
     copies_done: i64
     groups: array[i64, MOST_COPIES]  # how many copies had begun when each group ended
     groups_made: i64
+    sums: array[f32, 128]  # of the products of its warpgroup (warpgroups.py)
+    products: array[i64, 3 * MOST_PRODUCTS]  # on their way: descriptors, form
+    products_begun: i64
+    products_done: i64
+    product_groups: array[i64, MOST_PRODUCTS]  # how many had begun when each group ended
+    product_groups_made: i64
 
 
 SIMULATED_THREAD: Ty = GridThread
@@ -72,6 +80,7 @@ class PythonBlock:
         ]
         self.shown: list[Any] = [None] * self.count
         self.shared: list[Memory] = []
+        self.room: Memory | None = None  # (warpgroups.py: dynamic_shared)
         self.lock = threading.Lock()
 
 

@@ -100,17 +100,21 @@ def simulated(access: Any) -> Target:
 
 
 @cache
-def nvptx(sm: int) -> Target:
-    """An NVIDIA GPU of compute capability ``sm`` (80, 90, ...)."""
-    features = f"+ptx{PTX_VERSIONS.get(sm, 83)}"
-    key = f"{compiler_hash()}|{binding().llvm_version_info}|nvptx64|sm_{sm}|{features}"
+def nvptx(sm: int, alone: bool = False) -> Target:
+    """An NVIDIA GPU of compute capability ``sm`` (80, 90, ...) or newer; ``alone``: of no other,
+    with the instructions that newer ones have not."""
+    features = f"+ptx{max(PTX_VERSIONS.get(sm, 83), OWN_PTX if alone else 0)}"
+    cpu = f"sm_{sm}{'a' if alone else ''}"
+    key = f"{compiler_hash()}|{binding().llvm_version_info}|nvptx64|{cpu}|{features}"
     return Target(
-        "nvptx64", "nvptx64-nvidia-cuda", f"sm_{sm}", frozenset(), features, 128, key, grid="ptx"
+        "nvptx64", "nvptx64-nvidia-cuda", cpu, frozenset(), features, 128, key, grid="ptx"
     )
 
 
 PTX_VERSIONS = {75: 63, 80: 70, 86: 71, 89: 78, 90: 78, 100: 86, 120: 87}
 """The first PTX version that knows a compute capability: a driver of that time takes it."""
+OWN_PTX = 80
+"""The first PTX version with a capability's own instructions (sm_90a)."""
 
 
 def _vector_bits(arch: str, features: frozenset[str]) -> int:

@@ -157,19 +157,19 @@ def test_fragments_of_tf32() -> None:
 
 
 def test_rounding_to_tf32() -> None:
-    x = np.array([1.0, 1 + 2**-11, 1 - 2**-11, 1 + 2**-11 - 2**-23, -3.3, 3e38, np.inf, -np.inf,
+    x = np.array([1.0, 1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-11 - 2**-23, -3.3, 3e38, np.inf, -np.inf,
                   np.nan, -0.0, 1e-40], np.float32)  # fmt: skip
     bits = np.append(x, np.array([0x7F800001, 0x7F7FFFFF], np.uint32).view(np.float32))
-    wanted = np.array([
-        int(w) + 0x1000 & 0xFFFFE000 if np.isfinite(v) else int(w) if not np.isnan(v)
-        else 0x7FFFFFFF for v, w in zip(bits, bits.view(np.uint32), strict=True)
-    ], np.uint32)  # fmt: skip
+    words = [int(w) for w in bits.view(np.uint32)]
+    even = [w + 0xFFF + (w >> 13 & 1) & 0xFFFFE000 for w in words]
+    wanted = np.where(np.isnan(bits), 0x7FFFFFFF, np.where(np.isinf(bits), words, even))
     arrays = [np.zeros(13, np.int32), bits]
     assert np.array_equal(launch(rounded, 13, arrays).view(np.uint32), wanted)
     words = np.array([a.ctypes.data for a in arrays] + [0] * 5, np.int64)
     run_grid(rounded, words, (1,), (13,))
     assert np.array_equal(arrays[0].view(np.uint32), wanted), "plain Python"
     assert "cvt.rna.tf32.f32" in rounded.on_grid(nvptx(80), 32).image
+    assert "cvt.rn.tf32.f32" in rounded.on_grid(nvptx(90), 32).image
 
 
 def test_copies_are_done_when_they_are_waited_for() -> None:

@@ -54,7 +54,7 @@ class ConvSteps:
         self.steps += [
             GridStep(
                 step.kernel, step.static, step.blocks, step.threads,
-                tuple([every[k] for k in step.operands]), step.words,
+                tuple([every[k] for k in step.operands]), step.words, step.shared, step.capability,
             )
             for step in plan.steps
         ]  # fmt: skip

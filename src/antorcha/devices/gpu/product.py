@@ -30,6 +30,7 @@ from antorcha.devices.gpu.frame import (
 )
 from antorcha.devices.gpu.product_cores import product_cores
 from antorcha.devices.gpu.product_pieces import product_pieces
+from antorcha.devices.gpu.product_pieces import shared_bytes as pieces_bytes
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
 from antorcha.devices.gpu.product_warpgroups import product_warpgroups, shared_bytes
@@ -356,7 +357,7 @@ def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -
     else:
         apart = product.tf32 and dtype is dtypes.float32
     if apart and all(lies_in_pieces(o, dtype.itemsize) for o in factors):
-        return pieces_cut(product, 4 if half else 2, tiles if min(m, n) > 64 else 0)
+        return pieces_cut(product, half)
     if half:
         if many and hopper:
             return ProductCut("warpgroups", 128, 256, 64, 256, stages=4)
@@ -388,17 +389,24 @@ def tiles_cut(dtype: Any, large: bool, tiles: int) -> ProductCut:
     return ProductCut("tiles", 32, 32, 8, 64, vector, warps=(2, 1))
 
 
-def pieces_cut(product: GridProduct, steps: int, tiles: int) -> ProductCut:
-    """Tiles of pieces: of a depth of so many products of tensor cores' pieces. A long depth, which
-    is cut in parts, makes up for few tiles."""
-    depth, long = 8 * steps, max(product.k // 2048, 1)
-    if tiles * long >= ENOUGH // 2:
-        return ProductCut("pieces", 128, 128, depth, 256, together=2, warps=(2, 4))
-    if (
-        product.n > 64
-        and product.batch * -(-product.m // 64) * -(-product.n // 128) * long >= ENOUGH
-    ):
-        return ProductCut("pieces", 64, 128, depth, 128, together=3, warps=(1, 4), stages=3)
+PIECES = (
+    # rows, columns, threads, blocks together, warps, f32 only
+    (256, 128, 256, 0, (4, 2), True), (128, 128, 256, 2, (2, 4), False),
+    (64, 256, 256, 2, (1, 8), False), (256, 64, 256, 2, (8, 1), False),
+    (64, 128, 128, 3, (1, 4), False), (128, 64, 128, 3, (4, 1), False),
+)  # fmt: skip
+
+
+def pieces_cut(product: GridProduct, half: bool) -> ProductCut:
+    """Tiles of pieces: the largest of which there are enough and that waste little. A long depth,
+    which is cut in parts, makes up for few tiles."""
+    m, n, depth = product.m, product.n, 32 if half else 16
+    for rows, columns, threads, together, warps, single in PIECES:
+        high, wide = -(-m // rows), -(-n // columns)
+        little = high * rows * wide * columns <= m * n * 5 // 4
+        blocks = product.batch * high * wide * max(product.k // 2048, 1)
+        if little and blocks >= ENOUGH // 2 and not (half and single):
+            return ProductCut("pieces", rows, columns, depth, threads, 1, together, warps, 3)
     return ProductCut("pieces", 64, 64, depth, 128, warps=(2, 2), stages=3)
 
 
@@ -442,13 +450,15 @@ def product_step(
         blocks = blocks_for(product.batch * product.m * product.n)[0]
     return GridStep(
         KERNELS[cut.kind], {"P": template}, blocks_for(blocks, 1), cut.threads,
-        tuple(range(head)), tuple(own.words), *needs_of(cut),
+        tuple(range(head)), tuple(own.words), *needs_of(template),
     )  # fmt: skip
 
 
-def needs_of(cut: ProductCut) -> tuple[int, int]:
+def needs_of(template: ProductGrid) -> tuple[int, int]:
     """The dynamic shared memory and the compute capability that a step needs."""
-    return (shared_bytes(cut), HOPPER) if cut.kind == "warpgroups" else (0, 0)
+    if template.cut.kind == "pieces":
+        return pieces_bytes(template), 0
+    return (shared_bytes(template.cut), HOPPER) if template.cut.kind == "warpgroups" else (0, 0)
 
 
 def own_words(

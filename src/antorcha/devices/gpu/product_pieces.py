@@ -31,7 +31,7 @@ from antorcha.lang.native import (
     static,
     void,
 )
-from antorcha.lang.native.grid import WARP, barrier, blocks_together, shared, thread
+from antorcha.lang.native.grid import WARP, barrier, blocks_together, thread
 from antorcha.lang.native.tensor_cores import (
     commit_copies,
     copy_piece,
@@ -40,6 +40,7 @@ from antorcha.lang.native.tensor_cores import (
     to_tf32,
     wait_copies,
 )
+from antorcha.lang.native.warpgroups import dynamic_shared
 
 
 def piece_of(P: Any, operand: Any) -> int:
@@ -56,6 +57,12 @@ def tile_size(P: Any, operand: Any, across: int) -> int:
     """The elements of a tile in shared memory."""
     lines = across if operand.by_depth else int(P.cut.depth)
     return lines * pitch_of(P, operand, across)
+
+
+def shared_bytes(P: Any) -> int:
+    """The shared memory that a block needs."""
+    tiles = tile_size(P, P.a, P.cut.rows) + tile_size(P, P.b, P.cut.columns)
+    return int(P.cut.stages * tiles * P.types[P.a.number].size)
 
 
 def pieces_along(P: Any, operand: Any, across: int) -> int:
@@ -109,7 +116,7 @@ def fetch_tile(P, words, operand, room, stage, place, across, sides, at, hi):
         source = place + select(there, where, P.I(0))
         to = room + (start + line * pitch + column)
         if i64(place) % 16 == 0:
-            copy_piece(to, source, select(there, i32(16), i32(0)))
+            copy_piece(to, source, select(there, i32(16), i32(0)), static(operand.spatial > 0))
         else:
             T = static(P.types[operand.number])
             for e in static(range(piece_of(P, operand))):
@@ -187,8 +194,8 @@ def product_pieces(words: ptr[i64], *, P) -> void:
     T = static(P.types[P.a.number])
     if P.cut.together:
         blocks_together(static(P.cut.together))
-    left = shared(T, static(stages * tile_size(P, P.a, rows)))
-    right = shared(T, static(stages * tile_size(P, P.b, columns)))
+    left = dynamic_shared(T, static(shared_bytes(P) // T.size))
+    right = left + static(stages * tile_size(P, P.a, rows))
     z, part, top, side, lo, hi = block_place(P, words)
     a, b = factor_place(P, words, P.a, "a", z), factor_place(P, words, P.b, "b", z)
     sides_a = tile_sides(P, words, P.a, rows, top, word(P, words, "m"))

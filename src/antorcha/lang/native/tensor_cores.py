@@ -62,7 +62,7 @@ def round_bits(x: f32) -> u32:
         if bits & 0x7FFFFF != 0:
             bits = u32(0x7FFFFFFF)
     else:
-        bits = (bits + 0x1000) & static(TF32_BITS)
+        bits = (bits + 0xFFF + (bits >> 13 & 1)) & static(TF32_BITS)
     return bits  # type: ignore[no-any-return]
 
 
@@ -186,7 +186,7 @@ def _python_tf32(x: Any) -> Any:
     bits = int(bitcast(u32, np.float32(x)))
     if bits << 1 & 0xFF000000 == 0xFF000000:  # infinite, or no number
         return np.uint32(bits if bits << 9 & 0xFFFFFFFF == 0 else 0x7FFFFFFF)
-    return np.uint32(bits + 0x1000 & TF32_BITS)
+    return np.uint32(bits + 0xFFF + (bits >> 13 & 1) & TF32_BITS)
 
 
 def _python_load(p: Any, transposed: bool = False) -> list[Any]:
@@ -202,7 +202,7 @@ def _python_load(p: Any, transposed: bool = False) -> list[Any]:
     return words
 
 
-def _python_copy(to: Any, source: Any, nbytes: Any) -> None:
+def _python_copy(to: Any, source: Any, nbytes: Any, again: bool = False) -> None:
     memset(raw(to), 0, PIECE)
     if nbytes:
         memcpy(raw(to), raw(source), nbytes)
@@ -256,10 +256,12 @@ def mma(g: Any, node: Any, T: Any, a: Any, b: Any, c: Any) -> list[V]:
 
 @intrinsic(_python_tf32)
 def to_tf32(g: Any, node: Any, x: Any) -> V:
-    """The bits of an f32 rounded to a TF32, of 10 bits of mantissa; halves away from zero."""
+    """The bits of an f32 rounded to the nearest TF32, of 10 bits of mantissa. Of two that are as
+    near the even one; up to capability 8.9, which has no instruction for that, the larger one."""
     x = g.rt(x, node, f32)
     if g.target.grid == "ptx":
-        return g.intr("llvm.nvvm.f2tf32.rna", u32, [f"float {x.ref}"])  # type: ignore[no-any-return]
+        ties = "rn" if int(g.target.cpu.strip("sm_a")) >= 90 else "rna"
+        return g.intr(f"llvm.nvvm.f2tf32.{ties}", u32, [f"float {x.ref}"])  # type: ignore[no-any-return]
     return g.call(round_bits, [x], {}, node)  # type: ignore[no-any-return]
 
 
@@ -281,17 +283,19 @@ def load_matrices(g: Any, node: Any, p: Any, transposed: bool = False) -> list[V
 
 
 @intrinsic(_python_copy)
-def copy_piece(g: Any, node: Any, to: Any, source: Any, nbytes: Any) -> None:
+def copy_piece(
+    g: Any, node: Any, to: Any, source: Any, nbytes: Any, again: bool = False
+) -> None:  # fmt: skip
     """Begins to copy up to 16 bytes (an i32) of the device's memory to shared memory, where the
     rest of 16 bytes becomes 0. Both addresses are multiples of 16 bytes. What is there is undefined
-    until ``wait_copies``."""
+    until ``wait_copies``. ``again``: the block reads the same again: the nearest cache keeps it."""
     grid._in_kernel(g, node, "copy_piece")
     to, source, nbytes = g.rt(to, node), g.rt(source, node), g.rt(nbytes, node, i32)
     if g.target.grid != "ptx":
         wide = g.cast(i64, nbytes, node)
         g.call(begin_copy, [_thread(g), V(raw, to.ref), V(raw, source.ref), wide], {}, node)
         return
-    name = "llvm.nvvm.cp.async.cg.shared.global.16.s"
+    name = f"llvm.nvvm.cp.async.{'ca' if again else 'cg'}.shared.global.16.s"
     g.declare(name, f"declare void @{name}(ptr addrspace(3), ptr addrspace(1), i32)")
     places = f"{_in_space(g, to, 3)}, {_in_space(g, source, 1)}"
     g.do(f"call void @{name}({places}, i32 {nbytes.ref})")

@@ -35,7 +35,7 @@ IN_PIECES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((1, 16, 12, 12), (32, 16, 1, 1), {}),
     ((1, 8, 5, 6, 7), (16, 8, 2, 3, 2), {"stride": (1, 2, 1), "padding": 1}),
     ((3, 24, 20, 20), (72, 24, 3, 3), {"padding": 1, "stride": 2}),
-    ((2, 64, 13, 13), (136, 64, 3, 3), {"padding": 1}),
+    ((1, 64, 9, 9), (136, 64, 3, 3), {"padding": 1}),
 ]
 CLOSE = {
     "tf32": 2e-3,
@@ -110,17 +110,16 @@ def test_convolutions_by_tensor_cores() -> None:
     """Channels in whole pieces of 16 bytes, or filled up to such; of f32 as TF32, and exactly."""
     wrong = []
     antorcha.manual_seed(2)
-    for name in ("tf32", "float32", "bfloat16", "float16"):
+    for name, few in (("tf32", 1), ("float32", 3), ("bfloat16", 1), ("float16", 5)):
         switches.cudnn.allow_tf32 = name == "tf32"
         dtype = "float32" if name == "tf32" else name
-        kind = getattr(antorcha, dtype)
-        for xs, ws, options in IN_PIECES if name == "tf32" else IN_PIECES[1::2]:
-            operands = [antorcha.randn(*s).to(kind) for s in (xs, ws, ws[:1])]
+        for k, (xs, ws, options) in enumerate(IN_PIECES):
+            operands = [antorcha.randn(*s).to(getattr(antorcha, dtype)) for s in (xs, ws, ws[:1])]
             call = getattr(F, f"conv{len(xs) - 2}d")
-            for order in ("", "channels last"):
-                text = differing(call, operands, order, options, dtype, name)
-                if text:
-                    wrong.append(f"{dtype} {xs} {ws} {options} {order}: {text}")
+            order = "channels last" if (k + (name == "tf32")) % 2 else ""
+            text = differing(call, operands, order, options, dtype, name) if k % few == 0 else ""
+            if text:
+                wrong.append(f"{name} {xs} {ws} {options} {order}: {text}")
     assert not wrong
 
 

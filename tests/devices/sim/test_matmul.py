@@ -183,16 +183,18 @@ def test_products_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = whole(3, 40, 36), whole(3, 32, 24)
     found = a.to("sim")[..., 1:33] @ b.to("sim")  # rows that begin between two pieces
     assert np.array_equal(wide(found), wide(a)[..., 1:33] @ wide(b))
-    for cut in (
-        ProductCut("pieces", 128, 128, 16, 256, together=2, warps=(2, 4)),
-        ProductCut("pieces", 64, 128, 16, 128, warps=(1, 4), stages=3),
+    for dtype, cut in (
+        ("float32", ProductCut("pieces", 128, 128, 32, 128, together=2, warps=(2, 2))),
+        ("float32", ProductCut("pieces", 64, 192, 16, 256, warps=(2, 4), stages=3)),
+        ("bfloat16", ProductCut("pieces", 64, 192, 32, 256, warps=(2, 4), stages=3)),
+        ("bfloat16", ProductCut("pieces", 128, 64, 32, 128, warps=(4, 1), stages=3)),
     ):
-        a, b = values(rng, "float32", 140, 72), values(rng, "float32", 72, 136)
+        a, b = values(rng, dtype, 136, 72), values(rng, dtype, 72, 200)
         for how in ("rows", "columns"):
             there = lies(a, how), lies(b, how)
             found = run(described(*there), *there, None, cut)
             error = np.abs(wide(found) - wide(a) @ wide(b)).max()
-            if not 1e-5 < error < 5e-2:
+            if not 1e-5 < error < (5e-2 if dtype == "float32" else 0.3):
                 wrong.append((how, cut, error))
     assert not wrong
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from antorcha.core.shapes import strides_in_order
+from antorcha.devices.gpu.channels_last import packing_step
 from antorcha.devices.gpu.frame import GridPlan, GridStep
 from antorcha.devices.gpu.pointwise import plan_pointwise
 from antorcha.devices.gpu.product import (
@@ -219,6 +220,10 @@ def _together(
     count = -(-given.shape[dim] // piece) * piece
     to = _channels_last((*given.shape[:dim], count, *given.shape[dim + 1 :]), given, dim)
     buffer = work.temporary(to.nbytes)
+    step = packing_step(to, given) if dim == 1 else None
+    if step is not None:
+        work.add(GridPlan((step,)), (buffer, number))
+        return to, buffer
     if count != given.shape[dim]:
         zero = Pointwise((E.const(0, to.dtype),))
         work.add(plan_pointwise(zero, (to,), ()), (buffer,))

@@ -390,24 +390,26 @@ def tiles_cut(dtype: Any, large: bool, tiles: int) -> ProductCut:
 
 
 PIECES = (
-    # rows, columns, threads, blocks together, warps, f32 only
-    (256, 128, 256, 0, (4, 2), True), (128, 128, 256, 2, (2, 4), False),
-    (64, 256, 256, 2, (1, 8), False), (256, 64, 256, 2, (8, 1), False),
-    (64, 128, 128, 3, (1, 4), False), (128, 64, 128, 3, (4, 1), False),
+    # rows, columns, depth of halves, of f32, threads, blocks together, warps, stages
+    (128, 128, 32, 0, 256, 2, (2, 4), 3), (128, 128, 0, 32, 128, 2, (2, 2), 2),
+    (64, 256, 32, 16, 256, 2, (1, 8), 3), (256, 64, 32, 16, 256, 2, (8, 1), 3),
+    (64, 192, 32, 16, 256, 2, (2, 4), 3), (64, 128, 32, 16, 128, 3, (1, 4), 3),
+    (128, 64, 32, 16, 128, 3, (4, 1), 3),
 )  # fmt: skip
 
 
 def pieces_cut(product: GridProduct, half: bool) -> ProductCut:
     """Tiles of pieces: the largest of which there are enough and that waste little. A long depth,
     which is cut in parts, makes up for few tiles."""
-    m, n, depth = product.m, product.n, 32 if half else 16
-    for rows, columns, threads, together, warps, single in PIECES:
+    m, n = product.m, product.n
+    for rows, columns, of_half, of_single, threads, together, warps, stages in PIECES:
+        depth = of_half if half else of_single
         high, wide = -(-m // rows), -(-n // columns)
         little = high * rows * wide * columns <= m * n * 5 // 4
         blocks = product.batch * high * wide * max(product.k // 2048, 1)
-        if little and blocks >= ENOUGH // 2 and not (half and single):
-            return ProductCut("pieces", rows, columns, depth, threads, 1, together, warps, 3)
-    return ProductCut("pieces", 64, 64, depth, 128, warps=(2, 2), stages=3)
+        if depth and little and blocks >= ENOUGH // 2:
+            return ProductCut("pieces", rows, columns, depth, threads, 1, together, warps, stages)
+    return ProductCut("pieces", 64, 64, 32 if half else 16, 128, warps=(2, 2), stages=3)
 
 
 def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:

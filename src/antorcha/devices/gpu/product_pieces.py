@@ -13,6 +13,7 @@ from typing import Any
 
 from antorcha.devices.gpu.product_frame import (
     block_place,
+    divided,
     element_at,
     factor_place,
     finish,
@@ -70,57 +71,78 @@ def pieces_along(P: Any, operand: Any, across: int) -> int:
     return int(P.cut.depth if operand.by_depth else across) // piece_of(P, operand)
 
 
+def pieces_each(P: Any, operand: Any, across: int) -> int:
+    """The pieces of a tile that a thread copies."""
+    lines = across if operand.by_depth else int(P.cut.depth)
+    return lines * pieces_along(P, operand, across) // int(P.threads)
+
+
 @inline
 def piece_place(P, operand, across, u):
     """The row of this thread's piece number u in a tile, and where in it the piece begins."""
     t = P.I(thread())
     along = static(pieces_along(P, operand, across))
-    line = t // along + static(u * (P.threads // along))
-    return line, t % along * static(piece_of(P, operand))
+    piece = static(piece_of(P, operand))
+    if P.threads % along == 0:  # (then its pieces lie below each other)
+        return t // along + static(u * (P.threads // along)), t % along * piece
+    line, column = divided(P, t + static(u * P.threads), along)
+    return line, column * piece
 
 
 @inline
 def tile_sides(P, words, operand, across, first, limit):
     """The rows (or columns) of a factor where this thread's pieces begin, located. Past the last
     one the last is copied again: nobody stores those results."""
+    count = static(pieces_each(P, operand, across))
     if operand.by_depth:
-        along = static(pieces_along(P, operand, across))
         own = [
             min(first + piece_place(P, operand, across, u)[0], limit - 1)
-            for u in static(range(across * along // P.threads))
+            for u in static(range(count))
         ]
     else:
-        piece = static(piece_of(P, operand))
-        own = [min(first + piece_place(P, operand, across, 0)[1], limit - piece)]
+        last = limit - static(piece_of(P, operand))
+        own = [
+            min(first + piece_place(P, operand, across, u)[1], last) for u in static(range(count))
+        ]
     return [locate(P, words, operand.outer, x) for x in own]
+
+
+@inline
+def piece_source(P, words, operand, side, d, hi):
+    """Where the piece at depth d begins that lies beside at ``side``, and whether it is there."""
+    depth = locate(P, words, operand.depth, d)
+    where, exists = element_at(P, words, operand, side, depth)
+    there = d < hi
+    if operand.spatial:
+        there = there & exists
+    return select(there, where, P.I(0)), there
 
 
 @inline
 def fetch_tile(P, words, operand, room, stage, place, across, sides, at, hi):
     """Begins to copy this thread's pieces of the tile from depth ``at`` on to a stage; zeros from
     ``hi`` on."""
+    T = static(P.types[operand.number])
     pitch = static(pitch_of(P, operand, across))
     start = stage * static(tile_size(P, operand, across))
-    along = static(pieces_along(P, operand, across))
-    lines = static(across if operand.by_depth else P.cut.depth)
-    for u in static(range(lines * along // P.threads)):
-        line, column = piece_place(P, operand, across, u)
-        d = at + (column if operand.by_depth else line)
-        where, exists = element_at(
-            P, words, operand, sides[u if operand.by_depth else 0],
-            locate(P, words, operand.depth, d),
-        )  # fmt: skip
-        there = d < hi
-        if operand.spatial:
-            there = there & exists
-        source = place + select(there, where, P.I(0))
-        to = room + (start + line * pitch + column)
-        if i64(place) % 16 == 0:
-            copy_piece(to, source, select(there, i32(16), i32(0)), static(operand.spatial > 0))
-        else:
-            T = static(P.types[operand.number])
-            for e in static(range(piece_of(P, operand))):
-                to[e] = select(there, source[select(there, P.I(e), P.I(0))], T(0))
+    count = static(pieces_each(P, operand, across))
+    if i64(place) % 16 == 0:
+        for u in static(range(count)):
+            line, column = piece_place(P, operand, across, u)
+            d = at + (column if operand.by_depth else line)
+            where, there = piece_source(P, words, operand, sides[u], d, hi)
+            to = room + (start + line * pitch + column)
+            nbytes = select(there, i32(16), i32(0))
+            copy_piece(to, place + where, nbytes, static(operand.spatial > 0))
+    else:
+        for u in static(range(count)):
+            line, column = piece_place(P, operand, across, u)
+            d = at + (column if operand.by_depth else line)
+            where, there = piece_source(P, words, operand, sides[u], d, hi)
+            to = room + (start + line * pitch + column)
+            # (a loop that is run is not merged with the other branch)
+            for e in range(static(piece_of(P, operand))):
+                to[e] = select(there, place[select(there, where + P.I(e), P.I(0))], T(0))
 
 
 @inline

@@ -12,9 +12,9 @@ from antorcha.runtime.tensor import Tensor
 from tests.devices.sim.test_matmul import described, report, run, values, wide
 
 CUTS = [
-    ProductCut("warpgroups", 128, 256, 64, 256, stages=4),
-    ProductCut("warpgroups", 128, 128, 64, 256, stages=3),
-    ProductCut("warpgroups", 64, 64, 64, 128, stages=4),
+    ProductCut("bulk", 128, 256, 64, 384, stages=4, parts=1),
+    ProductCut("bulk", 128, 128, 64, 384, stages=3, parts=2),
+    ProductCut("bulk", 64, 64, 64, 256, stages=4, parts=1),
 ]
 
 

@@ -21,7 +21,7 @@ from antorcha.devices.cuda import modules
 from antorcha.devices.cuda.gpu import Gpu, gpu
 from antorcha.devices.cuda.memory import pinned
 from antorcha.devices.cuda.streams import Report, StreamHandle
-from antorcha.devices.gpu.frame import GridPlan, GridStep
+from antorcha.devices.gpu.frame import GridPlan, GridStep, planning
 from antorcha.devices.gpu.launcher import Words, check_inside, compile_for
 from antorcha.errors import MissingFeature
 from antorcha.lang import expr as E
@@ -56,9 +56,9 @@ class CudaBackend:
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         return compile_for(self, what, outs, ins)
 
-    @property
-    def own_capability(self) -> int:
-        return self.gpu.own_capability
+    def plan_here(self) -> None:
+        planning.capability = self.gpu.own_capability
+        planning.multiprocessors = self.gpu.properties.numbers["multi_processor_count"]
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True

@@ -139,7 +139,7 @@ class Gpu:
     def own_capability(self) -> int:
         """The compute capability, where kernels may use its own instructions; 0 elsewhere."""
         own = 10 * self.capability[0] + self.capability[1]
-        return own if own == 90 and self.driver.version >= 12000 else 0
+        return own if own == 90 and self.driver.version >= 12050 else 0
 
     @property
     def ptx_capability(self) -> int:

@@ -30,9 +30,10 @@ MOST_DIMS = 12
 
 class Planning(threading.local):
     """For which device plans are made. ``capability``: a compute capability (90) whose own
-    instructions kernels may use; 0 where they may not."""
+    instructions kernels may use; 0 where they may not. ``multiprocessors``: of the GPU."""
 
     capability = 0
+    multiprocessors = 132
 
 
 planning = Planning()

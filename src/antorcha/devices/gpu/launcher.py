@@ -13,7 +13,7 @@ import numpy as np
 
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.fallback import compile_on_host
-from antorcha.devices.gpu.frame import DynamicPlan, GridPlan, GridStep, planning
+from antorcha.devices.gpu.frame import DynamicPlan, GridPlan, GridStep
 from antorcha.devices.gpu.templates import plan_for
 from antorcha.devices.numpy_semantics.host import results_of
 from antorcha.errors import OutOfRange
@@ -30,6 +30,10 @@ class GridDevice(Protocol):
 
     name: str
     host_memory: bool
+
+    def plan_here(self) -> None:
+        """Says in ``frame.planning`` for which device plans are made from here on."""
+        ...
 
     def allocate(self, nbytes: int) -> Storage:
         """Memory with undefined contents."""
@@ -64,7 +68,7 @@ def compile_for(
     device: Any, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
 ) -> Launch:
     """A description as kernels, or, where no template covers it, as NumPy's work on the host."""
-    planning.capability = getattr(device, "own_capability", 0)
+    device.plan_here()
     try:
         plan = plan_for(what, outs, ins)
     except Unsupported as error:

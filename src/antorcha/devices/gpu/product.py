@@ -28,12 +28,12 @@ from antorcha.devices.gpu.frame import (
     blocks_for,
     planning,
 )
+from antorcha.devices.gpu.product_bulk import LINE, MAP_WORDS, product_bulk, shared_bytes
 from antorcha.devices.gpu.product_cores import product_cores
 from antorcha.devices.gpu.product_pieces import product_pieces
 from antorcha.devices.gpu.product_pieces import shared_bytes as pieces_bytes
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
-from antorcha.devices.gpu.product_warpgroups import product_warpgroups, shared_bytes
 from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
 from antorcha.lang.native.grid import PARAMETER_WORDS, WARP
 from antorcha.lang.native.types import Ty
@@ -182,6 +182,8 @@ class OperandCode:
     by_depth: bool
     whole: bool  # do rows of 16 bytes lie together, and begin at multiples of 16 bytes?
     pieces: bool  # does it consist of whole pieces of 16 bytes?
+    name: str = ""  # of a factor: the word with its stride in the stack
+    side: str = ""  # of a factor: the word with its size beside the depth
 
 
 @dataclass(frozen=True)
@@ -189,16 +191,20 @@ class ProductCut:
     """How a kernel cuts results: rows and columns of a block, depth of a tile, threads; the rest
     is the kernel's own affair."""
 
-    kind: str  # "tiles", "cores", "warpgroups", "dots", "columns", "join"
+    kind: str  # "tiles", "cores", "bulk", "dots", "columns", "join"
     rows: int
     columns: int
     depth: int
     threads: int
     vector: int = 1  # tiles: neighbours in one load of shared memory
     together: int = 0  # tiles, pieces: blocks that a multiprocessor is to run at once
-    warps: tuple[int, int] = (1, 1)  # but warpgroups: along the rows and columns of a tile
-    stages: int = 2  # cores, pieces, warpgroups: tiles in shared memory
+    warps: tuple[int, int] = (1, 1)  # but bulk: along the rows and columns of a tile
+    stages: int = 2  # cores, pieces, bulk: tiles in shared memory
     slices: int = 1  # columns: threads that share the depth of a result
+    band: int = (
+        8  # rows of tiles that are neighbours in time: they share the right factor's columns
+    )
+    parts: int = 0  # bulk: those of the depth
 
 
 @dataclass
@@ -215,7 +221,7 @@ class ProductWords:
         known = tuple(reversed(of.sizes[1:])) if of.fixed else ()
         return AxisCode(at, len(of.sizes), known, of.spatial, of.inner)
 
-    def operand(self, of: ProductOperand, itemsize: int) -> OperandCode:
+    def operand(self, of: ProductOperand, itemsize: int, *names: str) -> OperandCode:
         outer, depth = self.axis(of.outer), self.axis(of.depth)
         at, window = self.first + len(self.words), of.window
         if window is not None:
@@ -225,6 +231,7 @@ class ProductWords:
         return OperandCode(
             of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize),
             lies_in_pieces(of, itemsize),
+            *names,
         )  # fmt: skip
 
 
@@ -270,7 +277,8 @@ class ProductGrid(GridTemplate):
         self.of_bool = self.types[0] is bool_
         self.C = sum_type(self.parts[0] or self.types[0])
         self.planes = 1 if self.parts[0] is None else 2
-        self.own = self.head + split
+        self.maps = self.head + split
+        self.own = self.maps + (cut.kind == "bulk")
         self.word = {name: self.own + k for k, name in enumerate(OWN_WORDS)}
 
     def __native_key__(self) -> str:
@@ -299,7 +307,7 @@ def plan_product(
     dtype = ins[0].dtype
     product = oriented(product)
     half = dtype.kind == "f" and dtype.itemsize == 2 and all(i.dtype is dtype for i in ins)
-    hopper = half and planning.capability == HOPPER and fits_warpgroups(product, dtype.itemsize)
+    hopper = half and planning.capability == HOPPER and fits_bulk(product, dtype.itemsize)
     cut = cut or cut_of(product, dtype, half, hopper)
     tiles = -(-product.m // cut.rows), -(-product.n // cut.columns)
     blocks = product.batch * tiles[0] * tiles[1]
@@ -307,12 +315,13 @@ def plan_product(
     sums = product.batch * product.m * product.n
     index = index_of(product, sums * parts, outs[0].dtype)
     steps = [product_step(product, outs, ins, cut, index, tiles, each, parts, parts > 1)]
+    maps = (8 * MAP_WORDS * planning.multiprocessors,) if cut.kind == "bulk" else ()
     if parts == 1:
-        return GridPlan((steps[0],))
+        return GridPlan((steps[0],), maps)
     join = ProductCut("join", 1, 1, 1, THREADS)
     steps.append(product_step(product, outs, ins, join, index, tiles, each, parts, True))
     template = steps[0].static["P"]
-    return GridPlan(tuple(steps), (sums * parts * template.planes * template.C.size,))
+    return GridPlan(tuple(steps), (sums * parts * template.planes * template.C.size, *maps))
 
 
 def oriented(product: GridProduct) -> GridProduct:
@@ -333,10 +342,32 @@ def index_of(product: GridProduct, count: int, dtype: Any) -> Ty:
     return i64 if wide else i32
 
 
-def fits_warpgroups(product: GridProduct, itemsize: int) -> bool:
-    """Can both factors be copied to shared memory in pieces of 16 bytes, depth by depth?"""
-    both = product.a, product.b
-    return all(_lies_whole(o, itemsize) and len(o.depth.sizes) == 1 for o in both)
+def fits_bulk(product: GridProduct, itemsize: int) -> bool:
+    """Has each factor a tensor map: rows in one piece, one step apart, at multiples of 16 bytes?"""
+    for o in (product.a, product.b):
+        inner, other = (o.depth, o.outer) if o.by_depth else (o.outer, o.depth)
+        if len(other.sizes) != 1 or not 0 < other.strides[0] * itemsize < 1 << 40:
+            return False
+        if not _lies_whole(o, itemsize) or o.batch < 0 or inner.sizes[0] >= 1 << 31:
+            return False
+    return True
+
+
+def bulk_cut(product: GridProduct) -> ProductCut:
+    """The width of tiles, and the parts of the depth, that take the least time: in units of a step
+    along the depth of a wide tile, as an H100 takes it."""
+    m, n, batch = product.m, product.n, product.batch
+    steps, tall = -(-product.k // LINE), batch * -(-m // 128)
+    found = []
+    for columns, step, rest, stages in ((256, 1.0, 4.0, 4), (128, 0.53, 2.5, 6)):
+        tiles = tall * -(-n // columns)
+        for parts in (1, 2, 3, 4, 6, 8):
+            turns = -(-tiles * parts // planning.multiprocessors)
+            time = turns * (-(-steps // parts) * step + rest)
+            time += (6 + parts * batch * m * n / (1 << 18)) * (parts > 1)
+            found.append((time, columns, stages, parts))
+    _, columns, stages, parts = min(found)
+    return ProductCut("bulk", 128, columns, LINE, 384, stages=stages, parts=parts)
 
 
 def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -> ProductCut:
@@ -359,8 +390,8 @@ def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -
     if apart and all(lies_in_pieces(o, dtype.itemsize) for o in factors):
         return pieces_cut(product, half)
     if half:
-        if many and hopper:
-            return ProductCut("warpgroups", 128, 256, 64, 256, stages=4)
+        if hopper and min(m, n) > 64:
+            return bulk_cut(product)
         if many:
             return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
         return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
@@ -415,14 +446,14 @@ def pieces_cut(product: GridProduct, half: bool) -> ProductCut:
 def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
     """The depth of a part, and how many parts the depth is cut in."""
     least = {"dots": 2048, "columns": 64 * cut.slices}.get(cut.kind, 256)
-    parts = max(min(ENOUGH // blocks, k // least), 1)
+    parts = cut.parts or max(min(ENOUGH // blocks, k // least), 1)
     each = max(-(-k // (parts * cut.depth)), 1) * cut.depth
     return each, max(-(-k // each), 1)
 
 
 KERNELS: dict[str, Any] = {
     "tiles": product_tiles, "cores": product_cores, "pieces": product_pieces, "dots": product_dots,
-    "columns": product_columns, "join": product_join, "warpgroups": product_warpgroups,
+    "bulk": product_bulk, "columns": product_columns, "join": product_join,
 }  # fmt: skip
 
 
@@ -431,13 +462,15 @@ def product_step(
     index: Ty, tiles: tuple[int, int], each: int, parts: int, split: bool,
 ) -> GridStep:  # fmt: skip
     count = len(outs) + len(ins)
-    head = count + split  # (operands are tensors: an address each)
+    bulk = cut.kind == "bulk"
+    head = count + split + bulk  # (operands are tensors: an address each)
     own = ProductWords(head, own_words(product, outs[0].dtype, tiles, each, parts))
     itemsize = outs[0].itemsize
-    codes = tuple([
-        None if o is None else own.operand(o, itemsize)
-        for o in (product.a, product.b, product.out, product.bias)
-    ])  # fmt: skip
+    codes = (
+        own.operand(product.a, itemsize, "a", "m"), own.operand(product.b, itemsize, "b", "n"),
+        own.operand(product.out, itemsize),
+        None if product.bias is None else own.operand(product.bias, itemsize),
+    )  # fmt: skip
     if head + len(own.words) > PARAMETER_WORDS:
         raise Unsupported("operands of many dims")
     weights = product.alpha != 1, product.bias is not None and product.beta != 1
@@ -448,6 +481,8 @@ def product_step(
         MOST_KEPT,
     )  # fmt: skip
     blocks = product.batch * parts * tiles[0] * tiles[1]
+    if bulk:
+        blocks = min(blocks, planning.multiprocessors)
     if cut.kind == "join":
         blocks = blocks_for(product.batch * product.m * product.n)[0]
     return GridStep(
@@ -460,7 +495,7 @@ def needs_of(template: ProductGrid) -> tuple[int, int]:
     """The dynamic shared memory and the compute capability that a step needs."""
     if template.cut.kind == "pieces":
         return pieces_bytes(template), 0
-    return (shared_bytes(template.cut), HOPPER) if template.cut.kind == "warpgroups" else (0, 0)
+    return (shared_bytes(template.cut), HOPPER) if template.cut.kind == "bulk" else (0, 0)
 
 
 def own_words(

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from antorcha.devices.gpu.product_fragments import store_fragments
 from antorcha.devices.gpu.product_frame import (
     block_place,
     element_at,
     factor_place,
-    finish,
     locate,
     word,
 )
@@ -43,12 +43,74 @@ def tile_size(P: Any, operand: Any, across: int) -> int:
     return lines * pitch_of(P, operand, across)
 
 
+def is_plain(operand: Any) -> bool:
+    """Do whole pieces lie one step apart along the depth?"""
+    return bool(operand.whole and operand.depth.dims <= 1)
+
+
+def inner_pieces(P: Any, operand: Any, across: int) -> int:
+    """The pieces of a row of a tile in shared memory."""
+    return int(P.cut.depth if operand.by_depth else across) // PIECE
+
+
 @inline
-def fetch_tile(P, words, operand, room, stage, place, across, first, limit, at, hi):
+def own_pieces(P, words, operand, across, first, limit):
+    """Where this thread's pieces of a tile begin in the factor, at depth 0, and how many elements
+    of each there are along the side that the factor lies along."""
+    inner = static(inner_pieces(P, operand, across))
+    count = static(across * P.cut.depth // PIECE // P.threads)
+    places = [P.I(0) for u in static(range(count))]
+    counts = [P.I(PIECE) for u in static(range(count))]
+    if is_plain(operand):
+        for u in static(range(count)):
+            piece = P.I(thread()) + static(u * P.threads)
+            line, column = piece // inner, piece % inner * PIECE
+            if operand.by_depth:
+                # (rows beyond the last give results that nobody stores)
+                row = min(first + line, limit - 1)
+                places[u] = locate(P, words, operand.outer, row)[0] + column
+            else:
+                counts[u] = max(min(limit - first - column, P.I(PIECE)), P.I(0))
+                places[u] = locate(P, words, operand.depth, line)[0] + first + column
+    return places, counts
+
+
+@inline
+def fetch_tile(P, words, operand, room, stage, place, pieces, across, first, limit, at, hi):
     """Begins to copy the tile from row (or column) ``first`` and depth ``at`` on to a stage; zeros
     from ``limit`` and ``hi`` on."""
+    if is_plain(operand):
+        if i64(place) % 16 == 0:
+            fetch_plain(P, words, operand, room, stage, place, pieces, across, at, hi)
+        else:
+            fetch_each(P, words, operand, room, stage, place, across, first, limit, at, hi)
+    else:
+        fetch_each(P, words, operand, room, stage, place, across, first, limit, at, hi)
+
+
+@inline
+def fetch_plain(P, words, operand, room, stage, place, pieces, across, at, hi):
+    """Begins to copy a tile of whole pieces."""
+    inner = static(inner_pieces(P, operand, across))
+    pitch = static(pitch_of(P, operand, across))
+    places, counts = pieces
+    to = room + stage * static(tile_size(P, operand, across))
+    source = place + locate(P, words, operand.depth, at)[0]
+    for u in static(range(len(places))):
+        piece = P.I(thread()) + static(u * P.threads)
+        line, column = piece // inner, piece % inner * PIECE
+        if operand.by_depth:
+            few = max(min(hi - at - column, P.I(PIECE)), P.I(0))
+        else:
+            few = select(at + line < hi, counts[u], P.I(0))
+        copy_piece(to + (line * pitch + column), source + places[u], i32(few * 2))
+
+
+@inline
+def fetch_each(P, words, operand, room, stage, place, across, first, limit, at, hi):
+    """Copies a tile whose elements lie in any way."""
     t = P.I(thread())
-    inner = static((P.cut.depth if operand.by_depth else across) // PIECE)
+    inner = static(inner_pieces(P, operand, across))
     pitch = static(pitch_of(P, operand, across))
     start = stage * static(tile_size(P, operand, across))
     for u in static(range(across * P.cut.depth // PIECE // P.threads)):
@@ -164,10 +226,12 @@ def product_cores(words: ptr[i64], *, P) -> void:
     row = warp // static(P.cut.warps[1]) * high
     column = warp % static(P.cut.warps[1]) * wide
     totals = [[[f32(0)] * 4 for j in static(range(wide // 8))] for i in static(range(high // 16))]
+    from_a = own_pieces(P, words, P.a, rows, top, m)
+    from_b = own_pieces(P, words, P.b, columns, side, n)
     for s in static(range(stages - 1)):
         ahead = lo + static(s * depth)
-        fetch_tile(P, words, P.a, left, P.I(s), a, rows, top, m, ahead, hi)
-        fetch_tile(P, words, P.b, right, P.I(s), b, columns, side, n, ahead, hi)
+        fetch_tile(P, words, P.a, left, P.I(s), a, from_a, rows, top, m, ahead, hi)
+        fetch_tile(P, words, P.b, right, P.I(s), b, from_b, columns, side, n, ahead, hi)
         commit_copies()
     at = lo
     stage = P.I(0)
@@ -176,19 +240,14 @@ def product_cores(words: ptr[i64], *, P) -> void:
         barrier()
         free = select(stage == 0, P.I(stages - 1), stage - 1)
         ahead = at + static((stages - 1) * depth)
-        fetch_tile(P, words, P.a, left, free, a, rows, top, m, ahead, hi)
-        fetch_tile(P, words, P.b, right, free, b, columns, side, n, ahead, hi)
+        fetch_tile(P, words, P.a, left, free, a, from_a, rows, top, m, ahead, hi)
+        fetch_tile(P, words, P.b, right, free, b, from_b, columns, side, n, ahead, hi)
         commit_copies()
         multiply_stage(P, left, right, stage, row, column, totals)
         stage = select(stage == static(stages - 1), P.I(0), stage + 1)
         at = at + depth
     lane = P.I(thread()) % WARP
-    own_rows = [top + row + lane // 4 + static(8 * i) for i in static(range(high // 8))]
-    own_columns = [
-        side + column + lane % 4 * 2 + static(j // 2 * 8 + j % 2) for j in static(range(wide // 4))
-    ]
-    sums = [
-        [[totals[i // 2][j // 2][i % 2 * 2 + j % 2]] for j in static(range(wide // 4))]
-        for i in static(range(high // 8))
-    ]
-    finish(P, words, z, part, own_rows, own_columns, sums, True)
+    for i in static(range(high // 16)):
+        sums = [totals[i][j // 4][j % 4] for j in static(range(wide // 2))]
+        down = top + row + lane // 4 + static(16 * i)
+        store_fragments(P, words, z, part, down, side + column, sums)

@@ -22,8 +22,6 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native.grid import block, device_pointer, store_whole
 
-BAND = 8  # rows of tiles that are neighbours in time: they share columns of the right factor
-
 
 @inline
 def word(P, words, name):
@@ -133,11 +131,18 @@ def weighted(P, words, name, x):
 @inline
 def block_place(P, words):
     """This block's place: number in the stack, part of the depth, first row, first column, and the
-    part's begin and end. Blocks that follow one another go down a band of tiles."""
+    part's begin and end."""
+    return place_of(P, words, P.I(block()))
+
+
+@inline
+def place_of(P, words, number):
+    """The place of a tile of results, as ``block_place`` gives it. Tiles that follow one another go
+    down a band of tiles."""
     tiles_m, tiles_n = word(P, words, "tiles_m"), word(P, words, "tiles_n")
-    plane, tile = divided(P, P.I(block()), tiles_m * tiles_n)
-    band, tile = divided(P, tile, static(BAND) * tiles_n)
-    high = min(P.I(BAND), tiles_m - band * BAND)
+    plane, tile = divided(P, number, tiles_m * tiles_n)
+    band, tile = divided(P, tile, static(P.cut.band) * tiles_n)
+    high = min(P.I(P.cut.band), tiles_m - band * static(P.cut.band))
     across, down = divided(P, tile, high)
     z, part = plane, P.I(0)
     if P.split:
@@ -147,7 +152,7 @@ def block_place(P, words):
     hi = min(lo + each, word(P, words, "k"))
     rows = static(P.cut.rows)
     columns = static(P.cut.columns)
-    return z, part, (band * BAND + down) * rows, across * columns, lo, hi
+    return z, part, (band * static(P.cut.band) + down) * rows, across * columns, lo, hi
 
 
 @inline

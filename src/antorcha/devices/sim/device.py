@@ -14,7 +14,7 @@ import numpy as np
 
 from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
-from antorcha.devices.gpu.frame import GridPlan, GridStep
+from antorcha.devices.gpu.frame import GridPlan, GridStep, planning
 from antorcha.devices.gpu.launcher import check_inside, compile_for
 from antorcha.devices.sim import recording
 from antorcha.devices.sim.memory import DeviceBlock, memory, reach
@@ -113,6 +113,9 @@ class SimulatedBackend:
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
+
+    def plan_here(self) -> None:
+        planning.capability, planning.multiprocessors = 0, runner.MULTIPROCESSORS
 
     allocate = staticmethod(new_storage)
 

@@ -8,6 +8,7 @@ a kernel which counts on an order is found out. Shared memory is poisoned before
 from __future__ import annotations
 
 from antorcha.devices.sim.memory import POISON, arena
+from antorcha.devices.sim.tiles import end_tiles
 from antorcha.lang.native import (
     Extern,
     bool_,
@@ -20,12 +21,15 @@ from antorcha.lang.native import (
     raw,
     static,
     u8,
+    u64,
     void,
 )
-from antorcha.lang.native.grid import ENDED, FOR_BLOCK, FOR_WARP, WARP, GridThread
+from antorcha.lang.native.bulk_copies import phase_of
+from antorcha.lang.native.grid import ENDED, FOR_BLOCK, FOR_PHASE, FOR_WARP, WARP, GridThread
 
 SHARED_BYTES = 227 << 10  # of a block at most, as on an H100
 MOST_THREADS = 1024  # of a block
+MULTIPROCESSORS = 2  # that plans are made for: blocks which take one tile after another take some
 
 resume = Extern("llvm.coro.resume", void, raw)
 destroy = Extern("llvm.coro.destroy", void, raw)
@@ -65,6 +69,8 @@ def place_thread(
     t.products_begun = 0
     t.products_done = 0
     t.product_groups_made = 0
+    t.tiles_begun = 0
+    t.tiles_done = 0
 
 
 @native
@@ -109,7 +115,8 @@ def run_block(
 @native
 def run_waiting(records: ptr[GridThread], n: i64, turn: i64) -> i64:
     """Resumes the threads of a block until all have ended: a warp when all its lanes wait for one
-    another, the block when all its threads do."""
+    another, the block when all its threads do, one whose phase has ended. Tiles are copied where
+    nobody can go on without."""
     ended = i64(0)
     rounds = turn
     while ended < n:
@@ -124,16 +131,30 @@ def run_waiting(records: ptr[GridThread], n: i64, turn: i64) -> i64:
                 ended += 1 if waits == ENDED else 0
                 for_block += 1 if waits == FOR_BLOCK else 0
                 together += 1 if waits == FOR_WARP else 0
+                if waits == FOR_PHASE:
+                    moved += resume_after_phase(records + k)
             if together == last - w:
                 moved += 1
                 resume_all(records + w, last - w, rounds)
         if for_block == n:
             moved += 1
             resume_all(records, n, rounds)
+        if moved == 0:
+            for k in range(n):
+                moved += end_tiles(records + k)
         if moved == 0 and ended < n:
             return 1
         rounds += 1
     return 0
+
+
+@native
+def resume_after_phase(t: ptr[GridThread]) -> i64:
+    """1 where the phase that a thread waits for has ended: the thread goes on."""
+    if phase_of(ptr[u64](raw(i64(t.shown)))) == t.parity:
+        return 0
+    advance(t)
+    return 1
 
 
 @native

@@ -28,11 +28,13 @@ native_interpret = lazy("antorcha.lang.native.interpret")
 WARP = 32
 PARAMETER_WORDS = 128
 """Words of a launch, at most: buffers' addresses, numbers, sizes and strides."""
-FOR_BLOCK, FOR_WARP, ENDED = 1, 2, 3
+FOR_BLOCK, FOR_WARP, ENDED, FOR_PHASE = 1, 2, 3, 4
 MOST_COPIES = 64
 """Copies of a simulated thread that are on their way at once."""
 MOST_PRODUCTS = 32
 """Products of a simulated warpgroup that are on their way at once."""
+MOST_TILES = 64
+"""Copies of tiles of a simulated thread that are on their way at once."""
 
 
 @struct
@@ -45,7 +47,7 @@ class GridThread:
     blocks: array[i64, 3]
     shared: raw
     shared_bytes: i64
-    waits: i64  # FOR_BLOCK, FOR_WARP, or ENDED
+    waits: i64  # FOR_BLOCK, FOR_WARP, FOR_PHASE, or ENDED
     frame: raw
     shown: u64  # to its warp
     number: i64  # in its block
@@ -62,6 +64,10 @@ class GridThread:
     products_done: i64
     product_groups: array[i64, MOST_PRODUCTS]  # how many had begun when each group ended
     product_groups_made: i64
+    parity: i64  # of the phase that it waits for, of the barrier whose address is shown
+    tiles: array[i64, 6 * MOST_TILES]  # on their way: to, map, barrier, indices (bulk_copies.py)
+    tiles_begun: i64
+    tiles_done: i64
 
 
 SIMULATED_THREAD: Ty = GridThread

@@ -113,7 +113,7 @@ def nvptx(sm: int, alone: bool = False) -> Target:
 
 PTX_VERSIONS = {75: 63, 80: 70, 86: 71, 89: 78, 90: 78, 100: 86, 120: 87}
 """The first PTX version that knows a compute capability: a driver of that time takes it."""
-OWN_PTX = 80
+OWN_PTX = 83
 """The first PTX version with a capability's own instructions (sm_90a)."""
 
 

@@ -324,4 +324,26 @@ def wait_copies(g: Any, node: Any, left: Any) -> None:
         g.intr("llvm.nvvm.cp.async.wait.group", void, [f"i32 {left}"])
 
 
-__all__ = ["commit_copies", "copy_piece", "load_matrices", "mma", "to_tf32", "wait_copies"]
+def _python_pack(T: Ty, x: Any, y: Any) -> Any:
+    low, high = [int(bitcast(u16, convert(T, np.float32(v)))) for v in (x, y)]
+    return np.uint32(low | high << 16)
+
+
+@intrinsic(_python_pack)
+def pack_halves(g: Any, node: Any, T: Any, x: Any, y: Any) -> V:
+    """Two f32, rounded to a half type, as a u32: x in the lower 16 bits."""
+    x, y = g.rt(x, node, f32), g.rt(y, node, f32)
+    if g.target.grid == "ptx":
+        kind = "<2 x half>" if T is f16 else "<2 x bfloat>"
+        name = f"llvm.nvvm.ff2{'f' if T is f16 else 'bf'}16x2.rn"
+        g.declare(name, f"declare {kind} @{name}(float, float)")
+        both = g.op(f"call {kind} @{name}(float {y.ref}, float {x.ref})")
+        return g.v(u32, f"bitcast {kind} {both} to i32")  # type: ignore[no-any-return]
+    low, high = [g.cast(u32, g.bitcast(u16, g.narrow(T, v), node), node) for v in (x, y)]
+    return g.binary("or", low, g.binary("shl", high, 16, node), node)  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "commit_copies", "copy_piece", "load_matrices", "mma", "pack_halves", "to_tf32",
+    "wait_copies",
+]  # fmt: skip

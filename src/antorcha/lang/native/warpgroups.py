@@ -303,7 +303,16 @@ def wgmma_wait(g: Any, node: Any, left: Any, c: Any) -> list[V]:
     return [g.call(sum_found, [thread, k], {}, node) for k in range(len(c))]
 
 
+@intrinsic(lambda count, more: None)
+def set_registers(g: Any, node: Any, count: Any, more: Any) -> None:
+    """From here on each thread of this warpgroup has ``count`` registers (a multiple of 8), more
+    than before or fewer; of a kernel whose warpgroups do different work."""
+    _only_here(g, node, "set_registers")
+    if g.target.grid == "ptx":
+        _alone(g, f"setmaxnreg.{'inc' if more else 'dec'}.sync.aligned.u32 {count};")
+
+
 __all__ = [
     "DEEP", "SWIZZLE", "WARPGROUP", "dynamic_shared", "fence_async", "matrix_descriptor",
-    "shared_offset", "wgmma", "wgmma_commit", "wgmma_fence", "wgmma_wait",
+    "set_registers", "shared_offset", "wgmma", "wgmma_commit", "wgmma_fence", "wgmma_wait",
 ]  # fmt: skip

@@ -1,0 +1,85 @@
+"""Results of products by tensor cores: a thread's sums, as the hardware deals them out, to memory.
+
+A thread has pairs of neighbouring columns: of row r, then of row r + 8, then the same 8 columns on.
+"""
+
+from __future__ import annotations
+
+from antorcha.devices.gpu.product_frame import factor_place, finish, locate, result_of, word
+from antorcha.lang.native import (
+    bitcast,
+    i64,
+    inline,
+    insert,
+    ptr,
+    select,
+    static,
+    u16,
+    u32,
+    vec,
+)
+from antorcha.lang.native.grid import store_whole, swap_lanes, thread
+from antorcha.lang.native.tensor_cores import pack_halves
+
+
+@inline
+def store_fragments(P, words, z, part, row, side, totals):
+    """Stores a thread's sums: pairs of columns of two rows, 8 columns apart."""
+    whole = static(P.out.whole and P.out.by_depth and P.types[0].half and not P.split)
+    quad = P.I(thread()) % 4
+    if whole:
+        store_fours(P, words, z, row, side, quad, totals)
+    else:
+        store_each(P, words, z, part, row, side + quad * 2, totals)
+
+
+@inline
+def store_each(P, words, z, part, row, column, totals):
+    for j in static(range(len(totals) // 4)):
+        pairs = [[[totals[static(j * 4 + i * 2 + c)]] for c in static(range(2))]
+                 for i in static(range(2))]  # fmt: skip
+        columns = [column + static(j * 8 + c) for c in static(range(2))]
+        finish(P, words, z, part, [row, row + 8], columns, pairs, True)
+
+
+@inline
+def store_fours(P, words, z, row, side, quad, totals):
+    """Lanes that are neighbours exchange pairs, so that each stores four columns in one piece."""
+    place = factor_place(P, words, P.out, "out", z)
+    aligned = i64(place) % 8 == 0
+    m, n = word(P, words, "m"), word(P, words, "n")
+    odd = quad % 2 == 1
+    for i in static(range(2)):
+        down = locate(P, words, P.out.outer, row + static(8 * i))[0]
+        for j in static(range(0, len(totals) // 4, 2)):
+            first = side + static(j * 8)
+            mine = [
+                packed(P, words, z, row + static(8 * i), first + static(8 * c) + quad * 2, m, n,
+                       totals[static((j + c) * 4 + i * 2)], totals[static((j + c) * 4 + i * 2 + 1)])
+                for c in static(range(2))
+            ]  # fmt: skip
+            other = swap_lanes(select(odd, mine[0], mine[1]), 1)
+            low, high = select(odd, other, mine[0]), select(odd, mine[1], other)
+            column = first + select(odd, quad * 2 + 6, quad * 2)
+            if row + static(8 * i) < m:
+                if aligned and column + 4 <= n:
+                    both = insert(insert(vec[u32, 2](u32(0)), 0, low), 1, high)
+                    store_whole(ptr[u32](place + (down + column)), both)
+                else:
+                    for c in static(range(4)):
+                        if column + c < n:
+                            bits = (low if c < 2 else high) >> static(c % 2 * 16)
+                            place[down + column + c] = bitcast(P.types[0], u16(bits & 0xFFFF))
+
+
+@inline
+def packed(P, words, z, row, column, m, n, x, y):
+    """Two results that are neighbours, as 32 bits."""
+    sums = [x, y]
+    for c in static(range(2)):
+        if P.bias is None:
+            sums[c] = result_of(P, words, z, row, column + c, [sums[c]])[0]
+        else:
+            if row < m and column + c < n:  # (beyond the edge there is nothing to add)
+                sums[c] = result_of(P, words, z, row, column + c, [sums[c]])[0]
+    return pack_halves(P.types[0], sums[0], sums[1])

@@ -17,6 +17,7 @@ from antorcha.lang.native.grid import WARP, barrier, block, device_pointer, shar
 from antorcha.runtime.memory.layout import Layout
 
 CHANNELS = 64  # of a tile
+ROWS = THREADS // WARP  # channels that a block reads at once
 PITCH = WARP + 1  # words from channel to channel: their banks differ
 
 
@@ -32,21 +33,22 @@ class ChannelsGrid(GridTemplate):
 
 
 @inline
-def read_word(P, x, at, left):
-    """A word of places from an offset on, of which ``left`` are there; zeros for the others."""
-    word = u32(0)
-    if P.each == 1:
-        if left > 0:
-            word = x[at]
-    elif static(P.even) and i64(x) % 4 == 0:
-        if left > 0:
-            word = ptr[u32](x + at)[0]
+def read_words(P, x, first, step, channels, left):
+    """Words of places, of every eighth channel from an offset on: zeros where there is no channel,
+    or place. All are on their way before the first is used."""
+    count = static(CHANNELS // ROWS)
+    found = [u32(0) for r in static(range(count))]
+    if static(P.each == 1 or P.even) and i64(x) % 4 == 0:
+        for r in static(range(count)):
+            if channels > static(r * ROWS) and left > 0:
+                found[r] = ptr[u32](x + (first + static(r * ROWS) * step))[0]
     else:
-        if left > 0:
-            word = u32(x[at])
-        if left > 1:
-            word = word | u32(x[at + 1]) << 16
-    return word
+        for r in static(range(count)):
+            for e in static(range(P.each)):
+                if channels > static(r * ROWS) and left > e:
+                    one = u32(x[first + static(r * ROWS) * step + e])
+                    found[r] = found[r] | one << static(16 * e)
+    return found
 
 
 @native
@@ -65,16 +67,13 @@ def pack_channels(words: ptr[i64], *, P) -> void:
     x = device_pointer(P.unit, words[1]) + n * image
     tile = shared(u32, static(CHANNELS * PITCH))
     lane, row = P.I(thread()) % WARP, P.I(thread()) // WARP
-    rows = static(THREADS // WARP)
     p = low_p + lane * static(P.each)
-    for r in static(range(0, CHANNELS, rows)):
-        c = low_c + row + r
-        word = u32(0)
-        if c < channels:
-            word = read_word(P, x, c * step + p, places - p)
-        tile[(row + r) * PITCH + lane] = word
+    first = (low_c + row) * step + p
+    found = read_words(P, x, first, step, channels - low_c - row, places - p)
+    for r in static(range(CHANNELS // ROWS)):
+        tile[(row + static(r * ROWS)) * PITCH + lane] = found[r]
     barrier()
-    for r in static(range(0, WARP, rows)):
+    for r in static(range(0, WARP, ROWS)):
         column = row + r
         if P.each == 1:
             for c in static(range(0, CHANNELS, WARP)):

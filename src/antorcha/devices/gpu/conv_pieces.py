@@ -23,6 +23,7 @@ from antorcha.devices.gpu.product import (
     ProductOperand,
     ProductWindow,
     axis,
+    lies_in_pieces,
     plan_product,
 )
 from antorcha.lang.expr import graph as E
@@ -162,18 +163,19 @@ def _weight(what: Conv, work: ConvSteps, piece: int) -> None:
     """w of (x, y)."""
     w, taps, places = work.outs[0], what.w[2:], what.y[2:]
     x, x_number = _together(work, work.ins[0], 1, piece)
-    y, y_number = _together(work, work.ins[1], 2, piece)
-    of_image, of_result = x.shape[1] // what.groups, y.shape[1] // what.groups
+    y, y_number, of_result = work.ins[1], 2, what.w[0] // what.groups
+    results = _results(what, y, of_result)
+    if not lies_in_pieces(results, y.itemsize):
+        y, y_number = _together(work, y, 2, piece)
+        of_result = y.shape[1] // what.groups
+        results = _results(what, y, of_result)
+    of_image = x.shape[1] // what.groups
     window = ProductWindow(
         tuple([-p for p in what.padding]), (1,) * len(taps), what.x[2:], tuple(x.strides[2:])
     )
     seen = _seen(
         1, of_image, (what.x[0], *places), (x.strides[0], *what.stride), (*taps, of_image),
         what.dilation, window,
-    )  # fmt: skip
-    results = ProductOperand(
-        2, of_result, axis((of_result,), (1,)),
-        axis((what.x[0], *places), (y.strides[0], *y.strides[2:])),
     )  # fmt: skip
     found, number = w, 0
     if (of_image, of_result) != (what.w[1], what.w[0] // what.groups):  # (filled up)
@@ -194,6 +196,14 @@ def _weight(what: Conv, work: ConvSteps, piece: int) -> None:
     if number:
         valid = L.layout(w.shape, found.strides, w.dtype, w.device)
         work.copy(w, 0, valid, number)
+
+
+def _results(what: Conv, y: Layout, channels: int) -> ProductOperand:
+    """The channels of results, and for the depth their places in all images."""
+    return ProductOperand(
+        2, channels * y.strides[1], axis((channels,), y.strides[1:2]),
+        replace(axis((what.x[0], *what.y[2:]), (y.strides[0], *y.strides[2:])), fixed=True),
+    )  # fmt: skip
 
 
 def _seen(

@@ -222,5 +222,5 @@ def product_tiles(words: ptr[i64], *, P) -> void:
         at = then
     own_rows = own_places(P, top + row, static(len(totals)), static(LANES[0]))
     own_columns = own_places(P, side + column, static(len(totals[0])), static(LANES[1]))
-    run = static(P.cut.vector if P.planes == 1 else 1)
+    run = static(P.cut.vector if P.planes == 1 and not P.of_bool else 1)
     finish(P, words, z, part, own_rows, own_columns, totals, True, run)

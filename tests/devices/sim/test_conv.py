@@ -9,8 +9,9 @@ import pytest
 
 import antorcha
 from antorcha.core import switches
-from antorcha.devices.gpu import fallback
+from antorcha.devices.gpu import conv_pieces, fallback
 from antorcha.ops.kinds.record import T
+from antorcha.runtime.call import plan
 from antorcha.runtime.tensor import Tensor
 
 F = antorcha.nn.functional
@@ -106,8 +107,10 @@ def test_convolutions() -> None:
     assert "Conv" not in fallback.noted
 
 
-def test_convolutions_by_tensor_cores() -> None:
+def test_convolutions_by_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels in whole pieces of 16 bytes, or filled up to such; of f32 as TF32, and exactly."""
+    monkeypatch.setattr(conv_pieces, "LEAST", 0)
+    plan.flush()
     wrong = []
     antorcha.manual_seed(2)
     for name, few in (("tf32", 1), ("float32", 3), ("bfloat16", 1), ("float16", 5)):

@@ -33,6 +33,7 @@ from antorcha.runtime.memory.layout import Layout
 
 Ints = Sequence[int]
 FILLED = 4  # channels of a piece's are filled up from a quarter of them on
+LEAST = 1 << 22  # products to add up, from which on copies are worth while
 
 
 @dataclass
@@ -73,13 +74,16 @@ class ConvSteps:
 def plan_by_pieces(
     what: Conv, outs: Sequence[Layout], ins: Sequence[Layout], tf32: bool
 ) -> GridPlan | None:
-    """The plan; None where channels are too few, or too few for whole pieces in each group."""
+    """The plan; None where there is little to do, or channels are too few, or too few for whole
+    pieces in each group."""
     piece = 16 // outs[0].itemsize
     of_image, of_result = what.x[1] // what.groups, what.w[0] // what.groups
     rows = of_image if what.kind == "data" else of_result
     seen = of_result if what.kind == "data" else of_image
     both = (of_image, of_result) if what.kind == "weight" else (seen,)
     if rows <= THIN or seen * math.prod(what.w[2:]) <= 2 * SHALLOW:
+        return None
+    if math.prod(what.w[1:]) * math.prod(what.y) < LEAST:
         return None
     if not all(n % piece == 0 or (what.groups == 1 and n * FILLED > piece) for n in both):
         return None

@@ -1,42 +1,232 @@
-"""Products by warpgroups on the simulator: layouts of factors, ragged edges, what is stored."""
+"""Products by warpgroups from tiles that are copied whole: the instructions, and the template."""
 
 from __future__ import annotations
 
 from itertools import product as every
+from typing import Any
 
 import numpy as np
+import pytest
 
 import antorcha
-from antorcha.devices.gpu.product import ProductCut
+from antorcha.devices.gpu.frame import planning
+from antorcha.devices.gpu.launcher import launch_of
+from antorcha.devices.gpu.matmul import matrix_product
+from antorcha.devices.gpu.product import ProductCut, plan_product
+from antorcha.devices.sim import backend
+from antorcha.errors import NativeError
+from antorcha.lang.kernels import MatMul
+from antorcha.lang.native import bf16, f16, f32, i32, i64, native, ptr, static, u32, u64, void
+from antorcha.lang.native.bulk_copies import (
+    copy_tile,
+    phase_arrive,
+    phase_barrier,
+    phase_barriers_made,
+    phase_wait,
+    publish_map,
+    tensor_map,
+)
+from antorcha.lang.native.grid import (
+    barrier,
+    device_pointer,
+    dynamic_shared,
+    run_grid,
+    shared,
+    thread,
+)
+from antorcha.lang.native.machine import nvptx
+from antorcha.lang.native.warpgroups import (
+    matrix_descriptor,
+    wgmma,
+    wgmma_commit,
+    wgmma_fence,
+    wgmma_wait,
+)
 from antorcha.runtime.tensor import Tensor
 from tests.devices.sim.test_matmul import described, report, run, values, wide
+from tests.devices.sim.test_tensor_cores import launch
 
 CUTS = [
     ProductCut("bulk", 128, 256, 64, 384, stages=4, parts=1),
     ProductCut("bulk", 128, 128, 64, 384, stages=3, parts=2),
-    ProductCut("bulk", 64, 64, 64, 256, stages=4, parts=1),
+    ProductCut("bulk", 64, 64, 64, 256, stages=2, parts=1),
 ]
 
 
+# ---- the instructions
+@native
+def tile_product(words: ptr[i64], *, T, left, right) -> void:
+    """c = a @ b of 60 x 61 and 61 x 16 by a warpgroup; ``left``, ``right``: does a, b lie along its
+    rows, its columns? Rows in memory have 64 elements."""
+    t = thread()
+    room, scratch, bar = dynamic_shared(T, 8192), shared(u64, 32, 128), shared(u64, 1)
+    a, b = device_pointer(T, words[1]), device_pointer(T, words[2])
+    maps = device_pointer(u64, words[3])
+    if t == 0:
+        phase_barrier(bar, i32(1))
+        phase_barriers_made()
+        a_sizes = [i64(60), i64(61), i64(1)] if left else [i64(61), i64(60), i64(1)]
+        b_sizes = [i64(16), i64(61), i64(1)] if right else [i64(61), i64(16), i64(1)]
+        tensor_map(scratch, a, T, a_sizes, [i64(64), i64(8)], static((64, 64)))
+        tensor_map(scratch + 16, b, T, b_sizes, [i64(64), i64(8)], static((64, 64)))
+    barrier()
+    if t < 32:
+        publish_map(maps, scratch)
+        publish_map(maps + 16, scratch + 16)
+    if t == 0:
+        phase_arrive(bar, i32(16384))
+        copy_tile(room, maps, [i32(0), i32(0), i32(0)], bar)
+        copy_tile(room + 4096, maps + 16, [i32(0), i32(0), i32(0)], bar)
+    phase_wait(bar, i32(0))
+    totals = wgmma_fence([f32(1) for c in static(range(8))])
+    x = matrix_descriptor(room, static(8192 * left))
+    y = matrix_descriptor(room + 4096, static(8192 * right))
+    for d in static(range(4)):
+        to_a, to_b = static(d * (128 if left else 2)), static(d * (128 if right else 2))
+        totals = wgmma(T, x + u64(to_a), y + u64(to_b), totals, static((left, right)))
+    wgmma_commit()
+    totals = wgmma_wait(0, totals)
+    out = device_pointer(f32, words[0])
+    for k in static(range(8)):
+        row = t // 32 * 16 + t % 32 // 4 + static(k % 4 // 2 * 8)
+        out[row * 16 + t % 4 * 2 + static(k // 4 * 8 + k % 2)] = totals[k]
+
+
+@native
+def misuse(words: ptr[i64], *, how) -> void:
+    """Shows a tile before its phase has ended; or waits for one that nobody ends."""
+    room, scratch, bar = dynamic_shared(f16, 4096), shared(u64, 16, 128), shared(u64, 1)
+    maps = device_pointer(u64, words[1])
+    if thread() == 0:
+        phase_barrier(bar, i32(2 if how == "wait" else 1))
+        sizes = [i64(64), i64(64), i64(1)]
+        place = device_pointer(f16, words[2])
+        tensor_map(scratch, place, f16, sizes, [i64(64), i64(8)], static((64, 64)))
+    barrier()
+    publish_map(maps, scratch)
+    if thread() == 0:
+        phase_arrive(bar, i32(8192))
+        copy_tile(room, maps, [i32(0), i32(0), i32(0)], bar)
+    if how == "wait":
+        phase_wait(bar, i32(0))
+    device_pointer(u32, words[0])[thread()] = ptr[u32](room)[thread()]
+
+
+def bits(x: Any, T: Any) -> Any:
+    kind = antorcha.float16 if T is f16 else antorcha.bfloat16
+    return antorcha.tensor(np.ascontiguousarray(x)).to(kind).view(antorcha.int16).numpy()
+
+
+def test_tiles_and_their_products() -> None:
+    """Layouts in shared memory, zeros outside of the tensors, and fragments, in both forms."""
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(-8, 9, (60, 61)) / 4, rng.integers(-8, 9, (61, 16)) / 4
+    wanted = np.ones((64, 16))
+    wanted[:60] += a @ b
+    for T, (left, right) in zip((bf16, f16) * 2, every((False, True), repeat=2), strict=True):
+        rooms = [np.full((64, 64), np.nan) for _ in range(2)]
+        for room, x in zip(rooms, (a.T if left else a, b if right else b.T), strict=True):
+            room[: x.shape[0], : x.shape[1]] = x
+        arrays = [np.zeros((64, 16), np.float32), *[bits(room, T) for room in rooms],
+                  np.zeros(32, np.int64)]  # fmt: skip
+        options = {"T": T, "left": left, "right": right}
+        assert np.array_equal(launch(tile_product, 128, arrays, **options), wanted), options
+        held = [np.array(x) for x in arrays]
+        words = np.array([x.ctypes.data for x in held] + [0] * 4, np.int64)
+        run_grid(tile_product, words, (1,), (128,), **options)
+        assert np.array_equal(held[0], wanted), (options, "plain Python")
+
+
+def test_a_tile_is_there_when_its_phase_has_ended() -> None:
+    arrays = [np.zeros(32, np.int32), np.zeros(16, np.int64), np.ones((64, 64), np.int16)]
+    assert (launch(misuse, 32, arrays, how="read") == -1).all()
+    with pytest.raises(NativeError, match="others never reach"):
+        launch(misuse, 32, arrays, how="wait")
+
+
+def test_instructions() -> None:
+    """What a GPU is given, and that no other GPU is given it."""
+    options = {"T": bf16, "left": True, "right": False}
+    text = tile_product.on_grid(nvptx(90, True), 128, **options).image
+    words = (
+        ".target sm_90a", "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16",
+        "cp.async.bulk.tensor.3d.shared::cluster.global", "mbarrier.try_wait.parity",
+        "tensormap.replace.tile.global_stride", ".extern .shared .align 1024",
+    )  # fmt: skip
+    for word in words:
+        assert word in text, word
+    with pytest.raises(NativeError, match="of sm_90a alone, not of sm_90"):
+        _ = tile_product.on_grid(nvptx(90), 128, **options).image
+
+
+# ---- the template
 def lies(t: Tensor, how: str) -> Tensor:
-    """The same matrix on the simulator, its rows (or columns) at multiples of 16 bytes."""
+    """The same matrix on the simulator, its rows (or columns) at multiples of 16 bytes, or not."""
     rows, columns = t.shape
     if how == "columns":
         return lies(t.mT, "rows").mT
-    room = antorcha.full((rows, -(-columns // 8) * 8), float("nan"), dtype=t.dtype).to("sim")
-    room[:, :columns] = t.to("sim")
-    return room[:, :columns]
+    first = 3 if how == "between" else 0
+    room = antorcha.full((rows, -(-columns // 8) * 8 + 8), float("nan"), dtype=t.dtype).to("sim")
+    room[:, first : first + columns] = t.to("sim")
+    return room[:, first : first + columns]
 
 
 def test_layouts_and_edges() -> None:
+    """Sizes that fill no tile; blocks that take several; parts of the depth."""
     rng = np.random.default_rng(0)
     wrong: list[str] = []
-    pairs = list(every(("rows", "columns"), repeat=2))
-    for number, (m, n, k) in enumerate(((128, 256, 64), (130, 264, 200), (72, 137, 401))):
-        for dtype, (one, other) in zip(("bfloat16", "float16") * 2, pairs, strict=True):
-            a, b = values(rng, dtype, m, k), values(rng, dtype, k, n)
-            there = lies(a, one), lies(b, other)
-            for cut in CUTS[number % 3 :: 2]:
-                found = run(described(*there), *there, None, cut)
-                wrong += report(found, wide(a) @ wide(b), dtype, (dtype, m, n, k, one, other, cut))
+    backend.plan_here()
+    hows = [*every(("rows", "columns"), repeat=2), ("between", "rows")]
+    for number, ((m, n, k), (one, other)) in enumerate(
+        zip(((130, 264, 200), (300, 137, 401), (64, 264, 64), (72, 137, 401), (70, 90, 130)), hows,
+            strict=True)
+    ):  # fmt: skip
+        dtype = ("bfloat16", "float16")[number % 2]
+        a, b = values(rng, dtype, m, k), values(rng, dtype, k, n)
+        there = lies(a, one), lies(b, other)
+        cut = CUTS[number % 3]
+        found = run(described(*there), *there, None, cut)
+        wrong += report(found, wide(a) @ wide(b), dtype, (dtype, m, n, k, one, other, cut))
     assert not wrong, "\n".join(wrong)
+
+
+def test_stacks_and_what_is_added() -> None:
+    rng = np.random.default_rng(1)
+    wrong: list[str] = []
+    a, b = values(rng, "bfloat16", 3, 70, 72), values(rng, "bfloat16", 72, 88)
+    c = values(rng, "bfloat16", 88)
+    there = [t.to("sim") for t in (a, b, c)]
+    out = antorcha.empty(3, 70, 88, dtype=a.dtype, device="sim")
+    what = MatMul(
+        3, 70, 88, 72, (70 * 72, 72, 1), (0, 88, 1), (70 * 88, 88, 1), (0, 0, 1), 2.0, 3.0
+    )
+    layouts = [t._layout for t in there]
+    for cut in CUTS[1:]:
+        plan = plan_product(matrix_product(what), [out._layout], layouts, cut)
+        flat = [x for t in (out, *there) for x in (t._storage, t._offset)]
+        launch_of(backend, "MatMul", plan, [out._layout], layouts).into(*flat)
+        wanted = 2 * (wide(a) @ wide(b)) + 3 * wide(c)
+        wrong += report(out, wanted, "bfloat16", cut)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_which_products_are_cut_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend.plan_here()
+
+    def kind(m: int, n: int, k: int, dtype: Any = antorcha.bfloat16, pitch: int = 0) -> Any:
+        a, b, out = [
+            antorcha.empty(1, dtype=dtype, device="sim").expand(s) for s in ((m, k), (k, n), (m, n))
+        ]
+        what = MatMul(1, m, n, k, (0, pitch or k, 1), (0, n, 1), (0, n, 1))
+        plan = plan_product(matrix_product(what), [out._layout], [a._layout, b._layout])
+        return plan.steps[0].static["P"].cut
+
+    assert kind(4096, 4096, 4096).kind == "cores"
+    monkeypatch.setattr(planning, "capability", 90)
+    monkeypatch.setattr(planning, "multiprocessors", 132)
+    assert (kind(4096, 4096, 4096).columns, kind(4096, 4096, 4096).parts) == (256, 1)
+    assert (kind(1024, 1024, 1024).columns, kind(1024, 1024, 1024).parts) == (128, 1)
+    assert kind(768, 768, 8192).parts > 1
+    assert kind(4096, 4096, 4096, antorcha.float32).kind == "tiles"
+    assert kind(4096, 4096, 4096, pitch=4097).kind == "cores"  # no pieces of 16 bytes
+    assert kind(64, 4096, 4096).kind == "cores"

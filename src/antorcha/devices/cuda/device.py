@@ -57,8 +57,10 @@ class CudaBackend:
         return compile_for(self, what, outs, ins)
 
     def plan_here(self) -> None:
+        numbers = self.gpu.properties.numbers
         planning.capability = self.gpu.own_capability
-        planning.multiprocessors = self.gpu.properties.numbers["multi_processor_count"]
+        planning.multiprocessors = numbers["multi_processor_count"]
+        planning.shared_bytes = numbers["shared_memory_per_block_optin"]
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True

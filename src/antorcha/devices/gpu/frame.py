@@ -30,10 +30,12 @@ MOST_DIMS = 12
 
 class Planning(threading.local):
     """For which device plans are made. ``capability``: a compute capability (90) whose own
-    instructions kernels may use; 0 where they may not. ``multiprocessors``: of the GPU."""
+    instructions kernels may use; 0 where they may not. ``multiprocessors``: of the GPU.
+    ``shared_bytes``: of the shared memory of a block, at most."""
 
     capability = 0
     multiprocessors = 132
+    shared_bytes = 48 << 10
 
 
 planning = Planning()

@@ -29,8 +29,8 @@ from antorcha.devices.gpu.frame import (
     planning,
 )
 from antorcha.devices.gpu.product_bulk import LINE, MAP_WORDS, product_bulk, shared_bytes
-from antorcha.devices.gpu.product_cores import product_cores
-from antorcha.devices.gpu.product_pieces import product_pieces
+from antorcha.devices.gpu.product_cores import dynamic_bytes, product_cores
+from antorcha.devices.gpu.product_pieces import product_pieces, shared_bytes_at_most
 from antorcha.devices.gpu.product_pieces import shared_bytes as pieces_bytes
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
@@ -42,6 +42,7 @@ from antorcha.runtime.memory.layout import Layout
 THIN = 8  # rows, or columns, up to which no tile of results is worth it
 SHALLOW = 8  # depth up to which it is not
 ENOUGH = 256  # blocks that keep a GPU busy
+DEEP_SHARED = 160 << 10  # bytes of a block's shared memory for many stages of two blocks
 HOPPER = 90  # the compute capability with products by warpgroups
 OWN_WORDS = (
     "batch", "m", "n", "k", "each", "parts", "tiles_m", "tiles_n", "a", "b", "out", "bias",
@@ -393,7 +394,8 @@ def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -
         if hopper and min(m, n) > 64:
             return bulk_cut(product)
         if many:
-            return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=2)
+            stages = 4 if planning.shared_bytes >= DEEP_SHARED else 2
+            return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=stages)
         return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
     return tiles_cut(dtype, min(m, n) > 32, tiles if min(m, n) > 64 else 0)
 
@@ -438,8 +440,10 @@ def pieces_cut(product: GridProduct, half: bool) -> ProductCut:
         high, wide = -(-m // rows), -(-n // columns)
         little = high * rows * wide * columns <= m * n * 5 // 4
         blocks = product.batch * high * wide * max(product.k // 2048, 1)
-        if depth and little and blocks >= ENOUGH // 2:
-            return ProductCut("pieces", rows, columns, depth, threads, 1, together, warps, stages)
+        cut = ProductCut("pieces", rows, columns, depth, threads, 1, together, warps, stages)
+        room = shared_bytes_at_most(cut, 2 if half else 4) <= planning.shared_bytes
+        if depth and little and room and blocks >= ENOUGH // 2:
+            return cut
     return ProductCut("pieces", 64, 64, 32 if half else 16, 128, warps=(2, 2), stages=3)
 
 
@@ -493,9 +497,12 @@ def product_step(
 
 def needs_of(template: ProductGrid) -> tuple[int, int]:
     """The dynamic shared memory and the compute capability that a step needs."""
-    if template.cut.kind == "pieces":
+    cut = template.cut
+    if cut.kind == "bulk":
+        return shared_bytes(cut), HOPPER
+    if cut.kind == "pieces":
         return pieces_bytes(template), 0
-    return (shared_bytes(template.cut), HOPPER) if template.cut.kind == "bulk" else (0, 0)
+    return (dynamic_bytes(template), 0) if cut.kind == "cores" else (0, 0)
 
 
 def own_words(

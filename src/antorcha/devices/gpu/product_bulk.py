@@ -43,6 +43,7 @@ from antorcha.lang.native.grid import (
     block,
     blocks,
     device_pointer,
+    dynamic_shared,
     shared,
     thread,
 )
@@ -50,7 +51,6 @@ from antorcha.lang.native.warpgroups import (
     DEEP,
     SWIZZLE,
     WARPGROUP,
-    dynamic_shared,
     fence_async,
     matrix_descriptor,
     set_registers,

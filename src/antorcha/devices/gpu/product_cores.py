@@ -20,7 +20,7 @@ from antorcha.devices.gpu.product_frame import (
     word,
 )
 from antorcha.lang.native import f32, i32, i64, inline, native, ptr, select, static, void
-from antorcha.lang.native.grid import WARP, barrier, shared, thread
+from antorcha.lang.native.grid import WARP, barrier, dynamic_shared, resident_blocks, shared, thread
 from antorcha.lang.native.tensor_cores import (
     commit_copies,
     copy_piece,
@@ -30,6 +30,7 @@ from antorcha.lang.native.tensor_cores import (
 )
 
 PIECE = 8  # halves of 16 bytes
+EVERY_GPU = 48 << 10  # bytes of shared memory that a block may have
 
 
 def pitch_of(P: Any, operand: Any, across: int) -> int:
@@ -75,6 +76,13 @@ def own_pieces(P, words, operand, across, first, limit):
     return places, counts
 
 
+def dynamic_bytes(P: Any) -> int:
+    """The bytes of shared memory, where they are more than every GPU gives."""
+    both = tile_size(P, P.a, P.cut.rows) + tile_size(P, P.b, P.cut.columns)
+    nbytes = 2 * int(P.cut.stages) * both
+    return nbytes if nbytes > EVERY_GPU else 0
+
+
 @inline
 def fetch_tile(P, words, operand, room, stage, place, pieces, across, first, limit, at, hi):
     """Begins to copy the tile from row (or column) ``first`` and depth ``at`` on to a stage; zeros
@@ -83,7 +91,7 @@ def fetch_tile(P, words, operand, room, stage, place, pieces, across, first, lim
         if i64(place) % 16 == 0:
             fetch_plain(P, words, operand, room, stage, place, pieces, across, at, hi)
         else:
-            fetch_each(P, words, operand, room, stage, place, across, first, limit, at, hi)
+            fetch_slowly(P, words, operand, room, stage, place, across, first, limit, at, hi)
     else:
         fetch_each(P, words, operand, room, stage, place, across, first, limit, at, hi)
 
@@ -104,6 +112,26 @@ def fetch_plain(P, words, operand, room, stage, place, pieces, across, at, hi):
         else:
             few = select(at + line < hi, counts[u], P.I(0))
         copy_piece(to + (line * pitch + column), source + places[u], i32(few * 2))
+
+
+@inline
+def fetch_slowly(P, words, operand, room, stage, place, across, first, limit, at, hi):
+    """Copies a tile of pieces that begin at any address, one element after another."""
+    T = static(P.types[operand.number])
+    inner = static(inner_pieces(P, operand, across) * PIECE)
+    to = room + stage * static(tile_size(P, operand, across))
+    each = P.I(thread())
+    while each < static(across * P.cut.depth):
+        line, column = each // inner, each % inner
+        outer, depth = first + line, at + column
+        if not operand.by_depth:
+            outer, depth = first + column, at + line
+        x = T(0)
+        if outer < limit and depth < hi:
+            there = locate(P, words, operand.outer, outer)[0]
+            x = place[there + locate(P, words, operand.depth, depth)[0]]
+        to[line * static(pitch_of(P, operand, across)) + column] = x
+        each = each + P.threads
 
 
 @inline
@@ -215,8 +243,15 @@ def product_cores(words: ptr[i64], *, P) -> void:
     depth = static(P.cut.depth)
     stages = static(P.cut.stages)
     T = static(P.types[P.a.number])
-    left = shared(T, static(stages * tile_size(P, P.a, rows)))
-    right = shared(T, static(stages * tile_size(P, P.b, columns)))
+    if rows == 128 and is_plain(P.a) and is_plain(P.b):
+        resident_blocks(2)
+    size_a = static(stages * tile_size(P, P.a, rows))
+    size_b = static(stages * tile_size(P, P.b, columns))
+    if dynamic_bytes(P):
+        left = dynamic_shared(T, static(size_a + size_b))
+        right = left + size_a
+    else:
+        left, right = shared(T, size_a), shared(T, size_b)
     z, part, top, side, lo, hi = block_place(P, words)
     m, n = word(P, words, "m"), word(P, words, "n")
     a, b = factor_place(P, words, P.a, "a", z), factor_place(P, words, P.b, "b", z)

@@ -21,6 +21,8 @@ from antorcha.lang.native import (
 from antorcha.lang.native.grid import store_whole, swap_lanes, thread
 from antorcha.lang.native.tensor_cores import pack_halves
 
+AT_ONCE = 8  # groups of 8 columns whose results are computed before one is stored
+
 
 @inline
 def store_fragments(P, words, z, part, row, side, totals):
@@ -49,37 +51,46 @@ def store_fours(P, words, z, row, side, quad, totals):
     aligned = i64(place) % 8 == 0
     m, n = word(P, words, "m"), word(P, words, "n")
     odd = quad % 2 == 1
-    for i in static(range(2)):
-        down = locate(P, words, P.out.outer, row + static(8 * i))[0]
-        for j in static(range(0, len(totals) // 4, 2)):
-            first = side + static(j * 8)
-            mine = [
-                packed(P, words, z, row + static(8 * i), first + static(8 * c) + quad * 2, m, n,
-                       totals[static((j + c) * 4 + i * 2)], totals[static((j + c) * 4 + i * 2 + 1)])
-                for c in static(range(2))
-            ]  # fmt: skip
-            other = swap_lanes(select(odd, mine[0], mine[1]), 1)
-            low, high = select(odd, other, mine[0]), select(odd, mine[1], other)
-            column = first + select(odd, quad * 2 + 6, quad * 2)
-            if row + static(8 * i) < m:
-                if aligned and column + 4 <= n:
-                    both = insert(insert(vec[u32, 2](u32(0)), 0, low), 1, high)
-                    store_whole(ptr[u32](place + (down + column)), both)
-                else:
-                    for c in static(range(4)):
-                        if column + c < n:
-                            bits = (low if c < 2 else high) >> static(c % 2 * 16)
-                            place[down + column + c] = bitcast(P.types[0], u16(bits & 0xFFFF))
+    down = [locate(P, words, P.out.outer, row + static(8 * i))[0] for i in static(range(2))]
+    for first in static(range(0, len(totals) // 4, AT_ONCE)):
+        last = static(min(first + AT_ONCE, len(totals) // 4))
+        # (they are computed before one is stored: what is added is loaded at once)
+        pairs = [
+            [packed(P, words, z, row + static(8 * i), side + static(8 * j) + quad * 2, m, n,
+                    [totals[static(j * 4 + i * 2)], totals[static(j * 4 + i * 2 + 1)]])
+             for j in static(range(first, last))]
+            for i in static(range(2))
+        ]  # fmt: skip
+        for i in static(range(2)):
+            for j in static(range(0, last - first, 2)):
+                low, high = pairs[i][j], pairs[i][static(j + 1)]
+                other = swap_lanes(select(odd, low, high), 1)
+                low, high = select(odd, other, low), select(odd, high, other)
+                column = side + static((first + j) * 8) + select(odd, quad * 2 + 6, quad * 2)
+                if row + static(8 * i) < m:
+                    store_four(P, place + (down[i] + column), aligned, n - column, low, high)
 
 
 @inline
-def packed(P, words, z, row, column, m, n, x, y):
+def store_four(P, place, aligned, few, low, high):
+    """Stores four results, of which ``few`` are there."""
+    if aligned and few >= 4:
+        both = insert(insert(vec[u32, 2](u32(0)), 0, low), 1, high)
+        store_whole(ptr[u32](place), both)
+    else:
+        for c in static(range(4)):
+            if few > c:
+                bits = (low if c < 2 else high) >> static(c % 2 * 16)
+                place[c] = bitcast(P.types[0], u16(bits & 0xFFFF))
+
+
+@inline
+def packed(P, words, z, row, column, m, n, sums):
     """Two results that are neighbours, as 32 bits."""
-    sums = [x, y]
     for c in static(range(2)):
         if P.bias is None:
-            sums[c] = result_of(P, words, z, row, column + c, [sums[c]])[0]
-        else:
-            if row < m and column + c < n:  # (beyond the edge there is nothing to add)
-                sums[c] = result_of(P, words, z, row, column + c, [sums[c]])[0]
+            sums[c] = result_of(P, words, z, row, column, [sums[c]])[0]
+        else:  # (beyond the edge anything may be added)
+            down, across = min(row, m - 1), min(column + c, n - 1)
+            sums[c] = result_of(P, words, z, down, across, [sums[c]])[0]
     return pack_halves(P.types[0], sums[0], sums[1])

@@ -32,7 +32,7 @@ from antorcha.lang.native import (
     static,
     void,
 )
-from antorcha.lang.native.grid import WARP, barrier, blocks_together, thread
+from antorcha.lang.native.grid import WARP, barrier, dynamic_shared, resident_blocks, thread
 from antorcha.lang.native.tensor_cores import (
     commit_copies,
     copy_piece,
@@ -41,7 +41,6 @@ from antorcha.lang.native.tensor_cores import (
     to_tf32,
     wait_copies,
 )
-from antorcha.lang.native.warpgroups import dynamic_shared
 
 
 def piece_of(P: Any, operand: Any) -> int:
@@ -64,6 +63,13 @@ def shared_bytes(P: Any) -> int:
     """The shared memory that a block needs."""
     tiles = tile_size(P, P.a, P.cut.rows) + tile_size(P, P.b, P.cut.columns)
     return int(P.cut.stages * tiles * P.types[P.a.number].size)
+
+
+def shared_bytes_at_most(cut: Any, itemsize: int) -> int:
+    """The most that a block may need, however the factors lie."""
+    every = cut.rows + cut.columns
+    tiles = max(every * (cut.depth + 16 // itemsize), cut.depth * (every + 16))
+    return int(cut.stages * tiles * itemsize)
 
 
 def pieces_along(P: Any, operand: Any, across: int) -> int:
@@ -215,7 +221,7 @@ def product_pieces(words: ptr[i64], *, P) -> void:
     stages = static(P.cut.stages)
     T = static(P.types[P.a.number])
     if P.cut.together:
-        blocks_together(static(P.cut.together))
+        resident_blocks(static(P.cut.together))
     left = dynamic_shared(T, static(shared_bytes(P) // T.size))
     right = left + static(stages * tile_size(P, P.a, rows))
     z, part, top, side, lo, hi = block_place(P, words)

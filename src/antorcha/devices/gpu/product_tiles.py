@@ -25,8 +25,8 @@ from antorcha.lang.native import i64, inline, insert, native, ptr, select, stati
 from antorcha.lang.native.grid import (
     WARP,
     barrier,
-    blocks_together,
     load_whole,
+    resident_blocks,
     shared,
     store_whole,
     thread,
@@ -188,7 +188,7 @@ def product_tiles(words: ptr[i64], *, P) -> void:
     wide = static(columns // P.cut.warps[1])
     pitches = static((rows + P.cut.vector, columns + P.cut.vector))
     if P.cut.together:
-        blocks_together(static(P.cut.together))
+        resident_blocks(static(P.cut.together))
     left = [shared(P.C, static(2 * depth * pitches[0])) for c in static(range(P.planes))]
     right = [shared(P.C, static(2 * depth * pitches[1])) for c in static(range(P.planes))]
     z, part, top, side, lo, hi = block_place(P, words)

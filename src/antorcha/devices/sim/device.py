@@ -116,6 +116,7 @@ class SimulatedBackend:
 
     def plan_here(self) -> None:
         planning.capability, planning.multiprocessors = 0, runner.MULTIPROCESSORS
+        planning.shared_bytes = runner.SHARED_BYTES
 
     allocate = staticmethod(new_storage)
 

@@ -12,15 +12,20 @@ can go on without it: until then its place is poisoned.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
+
+import numpy as np
 
 from antorcha.lang.native import grid
 from antorcha.lang.native.function import native
 from antorcha.lang.native.grid import MOST_TILES, GridThread
 from antorcha.lang.native.intrinsics import memset, static
+from antorcha.lang.native.memory import Ptr
+from antorcha.lang.native.tensor_cores import _of_warp
 from antorcha.lang.native.types import bf16, f16, i32, i64, ptr, raw, u8, u64, void
 from antorcha.lang.native.values import V, intrinsic
-from antorcha.lang.native.warpgroups import _alone, _only_here
+from antorcha.lang.native.warpgroups import SWIZZLE, _alone, _only_here
 
 MAP_BYTES = 128
 ELEMENT_TYPES = {f16: 6, bf16: 10}  # numbers of tensormap.replace's .elemtype
@@ -82,6 +87,70 @@ def publish_shown(t: ptr[GridThread], to: raw, room: raw) -> void:
             ptr[i64](to)[k] = ptr[i64](room)[k]
 
 
+# ---- plain Python
+def _phase(name: str, p: Any) -> list[int]:
+    """A barrier's facts: threads of a phase, arrivals due, bytes due, parity."""
+    return grid._around(name).phases[p.address]
+
+
+def _end_phase(facts: list[int]) -> None:
+    if facts[1] == facts[2] == 0:
+        facts[1], facts[3] = facts[0], facts[3] ^ 1
+        grid._around("phase").changed.notify_all()
+
+
+def _python_phase_barrier(p: Any, count: Any) -> None:
+    grid._around("phase_barrier").phases[p.address] = [int(count), int(count), 0, 0]
+
+
+def _python_arrive(p: Any, nbytes: Any = 0) -> None:
+    with grid._around("phase_arrive").changed:
+        facts = _phase("phase_arrive", p)
+        facts[1] -= 1
+        facts[2] += int(nbytes)
+        _end_phase(facts)
+
+
+def _python_phase_wait(p: Any, parity: Any) -> None:
+    around, facts = grid._around("phase_wait"), _phase("phase_wait", p)
+    with around.changed:
+        while facts[3] == parity:
+            around.changed.wait(0.1)
+            if around.whole.broken:
+                raise threading.BrokenBarrierError
+
+
+def _python_map(
+    room: Any, place: Any, T: Any, sizes: Any, strides: Any, box: Any
+) -> None:  # fmt: skip
+    facts = place, [int(n) for n in sizes], [int(n) for n in strides], box
+    grid._around("tensor_map").maps[room.address] = facts
+
+
+def _python_publish(to: Any, room: Any) -> None:
+    _of_warp(None, "publish_map")
+    around = grid._around("publish_map")
+    around.maps[to.address] = around.maps[room.address]
+    _of_warp(None, "publish_map")
+
+
+def _python_copy_tile(to: Any, tensor: Any, at: Any, p: Any) -> None:
+    around = grid._around("copy_tile")
+    place, sizes, strides, (wide, high) = around.maps[tensor.address]
+    (x, y, z), room = [int(n) for n in at], grid._room("copy_tile")
+    size = place.ty.elem.size
+    for row, column in np.ndindex(high, wide):
+        byte = to.address - room.start + row * SWIZZLE + column * size
+        byte ^= (byte >> 7 & 7) << 4
+        inside = 0 <= x + column < sizes[0] and 0 <= y + row < sizes[1] and 0 <= z < sizes[2]
+        element = x + column + (y + row) * strides[0] + z * strides[1]
+        Ptr(room, room.start + byte, place.ty.elem)[0] = place[element] if inside else 0
+    with around.changed:
+        facts = _phase("copy_tile", p)
+        facts[2] -= wide * high * size
+        _end_phase(facts)
+
+
 # ---- the instructions
 def _shared_ref(g: Any, p: V) -> str:
     """An address in shared memory as 32 bits."""
@@ -94,7 +163,7 @@ def _asm(g: Any, text: str, kinds: str, args: list[str]) -> None:
     g.do(f'call void asm sideeffect "{text}", "{limits}"({", ".join(args)}) convergent')
 
 
-@intrinsic()
+@intrinsic(_python_phase_barrier)
 def phase_barrier(g: Any, node: Any, p: Any, count: Any) -> None:
     """Makes a phase barrier of a u64 in shared memory: ``count`` threads arrive in each phase.
     Other threads see it after ``phase_barriers_made`` and a barrier."""
@@ -109,7 +178,7 @@ def phase_barrier(g: Any, node: Any, p: Any, count: Any) -> None:
     g.store(both, p.ref)
 
 
-@intrinsic()
+@intrinsic(lambda: None)
 def phase_barriers_made(g: Any, node: Any) -> None:
     """After this thread's ``phase_barrier``."""
     _only_here(g, node, "phase_barriers_made")
@@ -118,7 +187,7 @@ def phase_barriers_made(g: Any, node: Any) -> None:
         _alone(g, "fence.proxy.async.shared::cta;")
 
 
-@intrinsic()
+@intrinsic(_python_arrive)
 def phase_arrive(g: Any, node: Any, p: Any, nbytes: Any = 0) -> None:
     """This thread arrives; with ``nbytes``, the phase waits for so many bytes, too."""
     _only_here(g, node, "phase_arrive")
@@ -132,7 +201,7 @@ def phase_arrive(g: Any, node: Any, p: Any, nbytes: Any = 0) -> None:
         _asm(g, text, "rr", [_shared_ref(g, p), f"i32 {nbytes.ref}"])
 
 
-@intrinsic()
+@intrinsic(_python_phase_wait)
 def phase_wait(g: Any, node: Any, p: Any, parity: Any) -> None:
     """Waits until the barrier's phase of that parity (0 or 1) has ended. Before the first phase
     one of parity 1 counts as ended."""
@@ -152,7 +221,7 @@ def phase_wait(g: Any, node: Any, p: Any, parity: Any) -> None:
     grid._suspend(g, grid.FOR_PHASE)
 
 
-@intrinsic()
+@intrinsic(_python_map)
 def tensor_map(
     g: Any, node: Any, room: Any, place: Any, T: Any, sizes: Any, strides: Any, box: Any
 ) -> None:
@@ -194,7 +263,7 @@ def tensor_map(
         put("global_stride", f"{d}, ", f"i64 {strides[d].ref}")
 
 
-@intrinsic()
+@intrinsic(_python_publish)
 def publish_map(g: Any, node: Any, to: Any, room: Any) -> None:
     """A warp copies the map that its first lane wrote to the device's memory (128 bytes at a
     multiple of 128), for its own copies of tiles."""
@@ -217,7 +286,7 @@ def publish_map(g: Any, node: Any, to: Any, room: Any) -> None:
     grid._suspend(g, grid.FOR_WARP)
 
 
-@intrinsic()
+@intrinsic(_python_copy_tile)
 def copy_tile(g: Any, node: Any, to: Any, tensor: Any, at: Any, p: Any) -> None:
     """Begins to copy the tile at three indices to shared memory (at a multiple of 1024 bytes);
     its bytes arrive at a phase barrier."""

@@ -86,8 +86,11 @@ class PythonBlock:
         ]
         self.shown: list[Any] = [None] * self.count
         self.shared: list[Memory] = []
-        self.room: Memory | None = None  # (warpgroups.py: dynamic_shared)
+        self.room: Memory | None = None  # (dynamic_shared)
         self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.phases: dict[int, list[int]] = {}  # of phase barriers (bulk_copies.py)
+        self.maps: dict[int, Any] = {}
 
 
 class PythonThread(threading.local):
@@ -131,6 +134,27 @@ def _python_shared(ty: Ty, n: int, align: int = 16) -> Ptr:
         memory = around.shared[_here.shared_seen]
     _here.shared_seen += 1
     return Ptr(memory, memory.start, ty)
+
+
+def _around(name: str) -> PythonBlock:
+    if _here.place is None:
+        _outside(name)
+    return _here.around
+
+
+def _room(name: str) -> Memory:
+    """The block's dynamic shared memory."""
+    room = _around(name).room
+    assert room is not None, f"{name}() is for what lies in dynamic_shared"
+    return room
+
+
+def _python_room(ty: Ty, n: int) -> Ptr:
+    around = _around("dynamic_shared")
+    with around.lock:
+        if around.room is None:
+            around.room = Memory.new(ty.size * n)
+    return Ptr(around.room, around.room.start, ty)
 
 
 def _python_swap(x: Any, mask: int) -> Any:
@@ -248,14 +272,25 @@ def shared(g: Any, node: Any, ty: Any, n: Any, align: int = 16) -> V:
     return V(ptr[ty], f"addrspacecast (ptr addrspace(3) @{name} to ptr)")
 
 
-@intrinsic(lambda count: None)
-def blocks_together(g: Any, node: Any, count: Any) -> None:
-    """At least so many blocks (compile time) are to run on a multiprocessor at once: the compiler
-    gives a thread no more registers than that leaves."""
-    _in_kernel(g, node, "blocks_together")
-    if not isinstance(count, int):
-        g.fail(node, "blocks_together(count) takes a compile-time number")
-    g.module.together = count
+@intrinsic(_python_room)
+def dynamic_shared(g: Any, node: Any, ty: Any, n: Any) -> V:
+    """``dynamic_shared(T, n)``: as ``shared``, at a multiple of 1024 bytes, for more than the 48 KB
+    that every GPU gives; one for a kernel, whose step says how many bytes (``GridStep.shared``)."""
+    _in_kernel(g, node, "dynamic_shared")
+    if g.target.grid == "sim":
+        at = g.module.reserve(n * ty.size, 1024)
+        base = g.op(f"load ptr, ptr {_field(g, 'shared')}")
+        return V(ptr[ty], g.op(f"getelementptr i8, ptr {base}, i64 {at}"))
+    g.declare("shared_room", "@shared_room = external addrspace(3) global [0 x i8], align 1024")
+    return V(ptr[ty], "addrspacecast (ptr addrspace(3) @shared_room to ptr)")
+
+
+@intrinsic(lambda n: None)
+def resident_blocks(g: Any, node: Any, n: Any) -> None:
+    """The kernel's threads shall have no more registers than lets n blocks (compile time) run on a
+    multiprocessor at a time."""
+    _in_kernel(g, node, "resident_blocks")
+    g.module.resident_blocks = n
 
 
 # ---- what the lanes of a warp show one another
@@ -351,7 +386,7 @@ def store_whole(g: Any, node: Any, p: Any, v: Any) -> None:
 
 
 __all__ = [
-    "PARAMETER_WORDS", "WARP", "GridThread", "barrier", "block", "blocks", "blocks_together",
-    "device_pointer", "load_whole", "run_grid", "shared", "store_whole", "swap_lanes", "thread",
-    "threads",
+    "PARAMETER_WORDS", "WARP", "GridThread", "barrier", "block", "blocks", "device_pointer",
+    "dynamic_shared", "load_whole", "resident_blocks", "run_grid", "shared", "store_whole",
+    "swap_lanes", "thread", "threads",
 ]  # fmt: skip

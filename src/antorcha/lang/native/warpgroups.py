@@ -17,7 +17,6 @@ from antorcha.lang.native import grid
 from antorcha.lang.native.function import inline, native
 from antorcha.lang.native.grid import MOST_PRODUCTS, WARP, GridThread
 from antorcha.lang.native.intrinsics import bitcast, local, static
-from antorcha.lang.native.memory import Memory, Ptr
 from antorcha.lang.native.semantics import convert
 from antorcha.lang.native.types import Ty, bf16, f16, f32, i32, i64, ptr, raw, u16, u64, void
 from antorcha.lang.native.values import V, intrinsic
@@ -140,22 +139,8 @@ def sum_found(t: ptr[GridThread], k: i64) -> f32:
 
 
 # ---- plain Python
-def _block(name: str) -> Any:
-    if grid._here.place is None:
-        grid._outside(name)
-    return grid._here.around
-
-
-def _python_room(ty: Ty, n: int) -> Ptr:
-    around = _block("dynamic_shared")
-    with around.lock:
-        if around.room is None:
-            around.room = Memory.new(ty.size * n)
-    return Ptr(around.room, around.room.start, ty)
-
-
 def _python_offset(p: Any) -> Any:
-    return np.int32(p.address - _block("shared_offset").room.start)
+    return np.int32(p.address - grid._room("shared_offset").start)
 
 
 def _python_half(T: Ty, data: Any, descriptor: int, across: bool, i: int, k: int) -> Any:
@@ -169,7 +154,7 @@ def _python_half(T: Ty, data: Any, descriptor: int, across: bool, i: int, k: int
 
 
 def _python_wgmma(T: Ty, a: Any, b: Any, c: Any, across: tuple[bool, bool]) -> list[Any]:
-    data, number = _block("wgmma").room.data, grid._here.number
+    data, number = grid._room("wgmma").data, grid._here.number
     lane, result = number % WARP, list(c)
     row = number // WARP % 4 * 16 + lane // 4
     for at in range(len(result)):
@@ -203,20 +188,6 @@ def _alone(g: Any, text: str) -> None:
     g.do(f'call void asm sideeffect "{text}", "~{{memory}}"() convergent')
 
 
-@intrinsic(_python_room)
-def dynamic_shared(g: Any, node: Any, ty: Any, n: Any) -> V:
-    """``dynamic_shared(T, n)``: as ``shared``, at a multiple of 1024 bytes, for more than the 48 KB
-    that every GPU gives; one for a kernel, whose step says how many bytes (``GridStep.shared``)."""
-    grid._in_kernel(g, node, "dynamic_shared")
-    if g.target.grid == "sim":
-        at = g.module.reserve(n * ty.size, 8 * SWIZZLE)
-        base = g.op(f"load ptr, ptr {grid._field(g, 'shared')}")
-        return V(ptr[ty], g.op(f"getelementptr i8, ptr {base}, i64 {at}"))
-    text = f"@shared_room = external addrspace(3) global [0 x i8], align {8 * SWIZZLE}"
-    g.declare("shared_room", text)
-    return V(ptr[ty], "addrspacecast (ptr addrspace(3) @shared_room to ptr)")
-
-
 @intrinsic(_python_offset)
 def shared_offset(g: Any, node: Any, p: Any) -> V:
     """Where a place in shared memory is, in bytes from its begin (an i32)."""
@@ -224,10 +195,10 @@ def shared_offset(g: Any, node: Any, p: Any) -> V:
     p = g.rt(p, node)
     if g.target.grid == "ptx":
         near = g.op(f"addrspacecast ptr {p.ref} to ptr addrspace(3)")
-        return g.v(i32, f"ptrtoint ptr addrspace(3) {near} to i32")  # type: ignore[no-any-return]
+        return g.v(i32, f"ptrtoint ptr addrspace(3) {near} to i32")
     base = g.op(f"load i64, ptr {grid._field(g, 'shared')}")
     here = g.op(f"ptrtoint ptr {p.ref} to i64")
-    return g.v(i32, f"trunc i64 {g.op(f'sub i64 {here}, {base}')} to i32")  # type: ignore[no-any-return]
+    return g.v(i32, f"trunc i64 {g.op(f'sub i64 {here}, {base}')} to i32")
 
 
 @intrinsic(lambda: None)
@@ -313,6 +284,6 @@ def set_registers(g: Any, node: Any, count: Any, more: Any) -> None:
 
 
 __all__ = [
-    "DEEP", "SWIZZLE", "WARPGROUP", "dynamic_shared", "fence_async", "matrix_descriptor",
+    "DEEP", "SWIZZLE", "WARPGROUP", "fence_async", "matrix_descriptor",
     "set_registers", "shared_offset", "wgmma", "wgmma_commit", "wgmma_fence", "wgmma_wait",
 ]  # fmt: skip

@@ -49,7 +49,7 @@ class GridModule(LoweredModule):
     """A kernel, and copies of the native functions that it calls.
 
     ``shared_bytes``: what the threads of a block share; ``suspends``: do they wait for others?
-    ``together``: the blocks that are to run on a multiprocessor at once, where the kernel says so.
+    ``resident_blocks``: those that are to run on a multiprocessor at a time, if the kernel says.
     """
 
     root: GridSpec
@@ -58,7 +58,7 @@ class GridModule(LoweredModule):
         super().__init__(to)
         self.shared_bytes = 0
         self.suspends = False
-        self.together = 0
+        self.resident_blocks = 0
 
     def reserve(self, nbytes: int, align: int) -> int:
         """Where memory begins that a block's threads share."""
@@ -106,8 +106,8 @@ class PtxModule(GridModule):
 
     def ir(self) -> str:
         threads = f'"nvvm.maxntid"="{self.root.threads}"'
-        if self.together:
-            threads += f' "nvvm.minctasm"="{self.together}"'
+        if self.resident_blocks:
+            threads += f' "nvvm.minctasm"="{self.resident_blocks}"'
         return "\n".join([
             f'target triple = "{self.target.triple}"',
             *self.declarations.values(), *self.functions,

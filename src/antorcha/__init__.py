@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 _SETTINGS = ("ANTORCHA_CACHE", "ANTORCHA_CACHE_SIZE", "ANTORCHA_NUM_THREADS", "OMP_NUM_THREADS",
              "ANTORCHA_CALL", "ANTORCHA_TARGET", "ANTORCHA_TRACEBACK",
-             "ANTORCHA_PROGRESS")  # fmt: skip
+             "ANTORCHA_PROGRESS", "ANTORCHA_SYNC", "ANTORCHA_LIBRARIES")  # fmt: skip
 
 _tracebacks.install()
 if not _os.environ.keys().isdisjoint(_SETTINGS):

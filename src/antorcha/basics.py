@@ -6,7 +6,7 @@ import importlib
 import math
 from typing import Any
 
-from antorcha.core import dtypes
+from antorcha.core import dtypes, switches
 from antorcha.core.device import Device, as_device, set_default
 from antorcha.core.dtypes import dtype as DType
 from antorcha.core.lazy import lazy
@@ -31,6 +31,7 @@ from antorcha.tensor.layouts import (
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.typed_storage import TypedStorage
 
+backends = lazy("antorcha.backends")
 runtime_pool = lazy("antorcha.runtime.pool")
 runtime_alloc = lazy("antorcha.runtime.memory.alloc")
 
@@ -276,6 +277,7 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
     return dtypes.result_type(sized, zero, numbers)
 
 
+_reduced_precision = "high"
 _deterministic = False
 _warn_only = False
 _warn_always = False
@@ -369,14 +371,25 @@ def scalar_tensor(
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Accepted: products are computed in float32 whatever is asked for."""
+    """How exactly products of float32 are computed: ``"highest"`` in float32, ``"high"`` and
+    ``"medium"`` in TensorFloat32 on a GPU that has it. It is another form of
+    ``torch.backends.cuda.matmul.allow_tf32``; the CPU computes in float32 whatever is asked for.
+    """
     if precision not in ("highest", "high", "medium"):
         raise ArgumentError(f"set_float32_matmul_precision: {precision!r} is no precision")
+    global _reduced_precision
+    if precision != "highest":
+        _reduced_precision = precision
+    switches.matmul.allow_tf32 = precision != "highest"
 
 
 def get_float32_matmul_precision() -> str:
-    """``'highest'``."""
-    return "highest"
+    """What ``set_float32_matmul_precision`` last said.
+
+    >>> torch.get_float32_matmul_precision()
+    'highest'
+    """
+    return _reduced_precision if switches.matmul.allow_tf32 else "highest"
 
 
 def compiled_with_cxx11_abi() -> bool:
@@ -385,8 +398,8 @@ def compiled_with_cxx11_abi() -> bool:
 
 
 def cudnn_is_acceptable(input: Tensor) -> bool:
-    """False: no tensor is on a device that cuDNN serves."""
-    return False
+    """Could cuDNN compute on the tensor (``torch.backends.cudnn.is_acceptable``)?"""
+    return bool(backends.cudnn.is_acceptable(input))
 
 
 def set_flush_denormal(mode: bool) -> bool:

@@ -22,6 +22,8 @@ ANTORCHA_PROGRESS      ``on`` (default): a terminal shows when kernels are compi
                        half a second; ``off``: it does not
 ANTORCHA_SYNC          ``1``: each call waits for the GPU, so that an error comes at the line that
                        is wrong (slow); ``0`` (default): it comes when the GPU is next waited for
+ANTORCHA_LIBRARIES     ``on`` (default): the device ``cuda`` uses NVIDIA's libraries where they are
+                       installed; ``off``: antorcha's own kernels do all
 =====================  =========================================================================
 """
 
@@ -51,6 +53,7 @@ class Settings(NamedTuple):
     traceback: str
     progress: bool
     sync: bool
+    libraries: bool
 
 
 def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
@@ -64,6 +67,7 @@ def settings(environ: Mapping[str, str], *, root: str = "/") -> Settings:
         traceback=_one_of(environ, "ANTORCHA_TRACEBACK", TRACEBACKS),
         progress=_one_of(environ, "ANTORCHA_PROGRESS", ("on", "off")) == "on",
         sync=_one_of(environ, "ANTORCHA_SYNC", ("0", "1")) == "1",
+        libraries=_one_of(environ, "ANTORCHA_LIBRARIES", ("on", "off")) == "on",
     )
 
 
@@ -225,5 +229,5 @@ def _read(path: str) -> str:
 
 
 (
-    cache_dir, num_threads, call_path, target, cache_size, traceback, progress, sync,
+    cache_dir, num_threads, call_path, target, cache_size, traceback, progress, sync, libraries,
 ) = settings(os.environ)  # fmt: skip

@@ -22,7 +22,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert found.call_path == "auto"
     assert found.target is None
     assert found.cache_size == 512 << 20
-    assert (found.traceback, found.progress) == ("short", True)
+    assert (found.traceback, found.progress, found.libraries) == ("short", True, True)
     assert settings({"ANTORCHA_CACHE": " ", "OMP_NUM_THREADS": ""}) == found
 
 
@@ -42,6 +42,7 @@ def test_values(tmp_path: Path) -> None:
     assert settings({"ANTORCHA_CALL": "Python"}).call_path == "python"
     assert settings({"ANTORCHA_TRACEBACK": "full"}).traceback == "full"
     assert settings({"ANTORCHA_PROGRESS": "off"}).progress is False
+    assert settings({"ANTORCHA_LIBRARIES": "off"}).libraries is False
     assert settings({"ANTORCHA_TARGET": "x86-64-v3"}).target == "x86-64-v3"
     assert settings({"ANTORCHA_CACHE_SIZE": "3"}).cache_size == 3 << 20
     assert settings({"ANTORCHA_CACHE_SIZE": "0"}).cache_size == 0

@@ -163,9 +163,10 @@ class GradScaler:
             ]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            overflow = any([float(each) for each in found])
-            update_scale(scale, tracker, overflow, self._growth_factor, self._backoff_factor,
-                         self._growth_interval)  # fmt: skip
+            update_scale(
+                scale, tracker, [each.to(scale.device) for each in found], self._growth_factor,
+                self._backoff_factor, self._growth_interval,
+            )  # fmt: skip
         self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     # ---- their parts

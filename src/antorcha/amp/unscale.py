@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core import dtypes
+from antorcha.ops import tensor_lists
 from antorcha.ops.kinds.record import T
+from antorcha.ops.update_step import UpdateSet, runs_together
 from antorcha.runtime.tensor import Tensor
 
 
@@ -17,23 +19,28 @@ def check_and_unscale(
 ) -> Tensor:
     """Multiplies gradients in place by ``inv_scale``; 1.0 where one was inf or NaN, else 0.0.
     (What overflows is known from the gradients as they came.)"""
-    if found_inf is None:
-        found_inf = T.zeros_like(inv_scale)
-    for grad in grads:
-        values: Any = grad
-        if getattr(grad, "is_sparse", False):
-            values = values._values()
-        finite = T.all(T.isfinite(values))
-        found_inf = T.maximum(found_inf, T.to_dtype(T.logical_not(finite), dtypes.float32))
-        T.mul_(values, inv_scale)
-    return found_inf
+    values: list[Any] = [g._values() if getattr(g, "is_sparse", False) else g for g in grads]
+    found = tensor_lists.overflows(values)
+    for group in tensor_lists.groups_of(values):
+        tensor_lists.scale(group, inv_scale)
+    return found if found_inf is None else T.maximum(found_inf, found)
 
 
 def update_scale(
-    scale: Tensor, tracker: Tensor, overflow: bool, growth: float, backoff: float, interval: int
-) -> None:
-    """The scale and the number of steps in a row, after a step. The scale never becomes inf."""
-    if overflow:
+    scale: Tensor, tracker: Tensor, found: Sequence[Tensor], growth: float, backoff: float,
+    interval: int,
+) -> None:  # fmt: skip
+    """The scale and the number of steps in a row, after a step; ``found``: 1.0 where a gradient
+    overflowed. The scale never becomes inf."""
+    layout = scale._layout
+    if runs_together(layout.device) and layout.dtype is dtypes.float32:
+        most = found[0]
+        for each in found[1:]:
+            most = T.maximum(most, each)
+        numbers = growth, backoff, float(interval)
+        tensor_lists.scale_step.together([UpdateSet((scale, tracker), (most,))], numbers, 0)
+        return
+    if any([float(each) for each in found]):
         scale.fill_(float(scale) * backoff)
         tracker.fill_(0)
         return

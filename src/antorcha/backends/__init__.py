@@ -1,6 +1,8 @@
 """``torch.backends``: which accelerators and libraries can be used, and their switches.
 
-Kernels are antorcha's own, so no library is available; a switch keeps what it was set to, as in a
+Kernels are antorcha's own. On NVIDIA's GPUs their libraries, where they are installed, compute
+products, decompositions, convolutions and transforms, and `cuda` and `cudnn` choose whether and how
+(``core.switches``, which the device reads). Any other switch keeps what it was set to, as in a
 PyTorch on a machine without the library, and changes no result.
 
 See https://docs.pytorch.org/docs/stable/backends.html.
@@ -11,14 +13,17 @@ from __future__ import annotations
 import contextlib
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
+from antorcha.core import switches
 from antorcha.core.lazy import lazy
+from antorcha.core.switches import Switches
 from antorcha.errors import MissingFeature, ValueRangeError, explain_missing, warn
 from antorcha.lang.native.machine import target
 
+cuda_libraries = lazy("antorcha.devices.cuda.libraries")
 mps_library = lazy("antorcha.devices.mps.library")
 
 fp32_precision = "none"
@@ -51,15 +56,21 @@ class _Backend(ModuleType):
     @contextlib.contextmanager
     def flags(self, **settings: Any) -> Iterator[None]:
         """A context with other switches: ``flags(enabled=False)``."""
-        unknown = settings.keys() - vars(self).keys()
+        unknown = settings.keys() - set(self._names())
         if unknown:
             raise TypeError(f"flags() got an unexpected keyword argument {min(unknown)!r}")
         before = {name: getattr(self, name) for name in settings}
-        vars(self).update({k: v for k, v in settings.items() if v is not None})
+        self._set({k: v for k, v in settings.items() if v is not None})
         try:
             yield
         finally:
-            vars(self).update(before)
+            self._set(before)
+
+    def _names(self) -> Iterable[str]:
+        return vars(self)
+
+    def _set(self, settings: dict[str, Any]) -> None:
+        vars(self).update(settings)
 
 
 class _CPU(_Backend):
@@ -68,17 +79,47 @@ class _CPU(_Backend):
         return {512: "AVX512", 256: "AVX2"}.get(target().vector_bits, "DEFAULT")
 
 
-class _Switches:
-    """Some switches of one part of a backend."""
+def _shown(name: str) -> Any:
+    """An attribute that is a switch of ``core.switches``."""
 
-    def __init__(self, **settings: object) -> None:
-        vars(self).update(settings)
+    def get(_: Any) -> Any:
+        return getattr(switches.cudnn, name)
+
+    def change(_: Any, value: Any) -> None:
+        setattr(switches.cudnn, name, value)
+
+    return property(get, change)
 
 
 class _CuDNN(_Backend):
+    enabled, benchmark, deterministic, allow_tf32, benchmark_limit, fp32_precision = map(
+        _shown, "enabled benchmark deterministic allow_tf32 benchmark_limit fp32_precision".split()
+    )
+
+    def is_available(self) -> bool:
+        """Is there a GPU, and is cuDNN installed?"""
+        return self.version() is not None
+
+    is_built = is_available
+
+    def version(self) -> int | None:
+        """cuDNN's version, 92000 being 9.20.0; None without it."""
+        found: int | None = cuda_libraries.version_of("cudnn")
+        return found
+
     def is_acceptable(self, tensor: Any) -> bool:
-        """Could cuDNN compute on the tensor? Without it, no."""
-        return False
+        """Could cuDNN compute on the tensor? It takes cuDNN, enabled, and a tensor on an NVIDIA GPU
+        of float16, bfloat16, float32 or float64."""
+        if not (self.enabled and tensor.is_cuda and self.is_available()):
+            return False
+        return tensor.dtype.is_floating_point and tensor.dtype.itemsize in (2, 4, 8)
+
+    def _names(self) -> Iterable[str]:
+        return vars(switches.cudnn)
+
+    def _set(self, settings: dict[str, Any]) -> None:
+        for name, value in settings.items():
+            setattr(self, name, value)
 
 
 class _Verbose:
@@ -217,11 +258,26 @@ class _CUDA(_Backend):
         finally:
             vars(self).update({k: before[k] for k in ("_flash", "_math", "_efficient", "_cudnn")})
 
-    def preferred_linalg_library(self, backend: Any = None) -> Any:
-        """The library of linear algebra on a GPU: there is none to choose; gives ``"default"``."""
-        return "default"
+    def preferred_blas_library(self, backend: str | None = None) -> str:
+        """Says who computes products on a GPU, and gives who does: ``"default"`` and ``"cublaslt"``
+        are cuBLASLt where it is installed, ``"antorcha"`` are antorcha's own kernels."""
+        return _preferred("blas", ("default", "cublas", "cublaslt", "antorcha"), backend)
 
-    preferred_blas_library = preferred_linalg_library
+    def preferred_linalg_library(self, backend: str | None = None) -> str:
+        """Says who computes decompositions of a GPU's matrices, and gives who does: ``"default"``
+        and ``"cusolver"`` are cuSOLVER where it is installed, ``"lapack"`` is LAPACK on the
+        host."""
+        return _preferred("linalg", ("default", "cusolver", "lapack"), backend)
+
+
+def _preferred(of: str, choices: tuple[str, ...], chosen: str | None) -> str:
+    if chosen is not None:
+        if str(chosen).lower() not in choices:
+            raise ValueRangeError(
+                f"preferred_{of}_library({chosen!r}): the libraries are {', '.join(choices)}"
+            )
+        setattr(switches.libraries, of, str(chosen).lower())
+    return str(getattr(switches.libraries, of))
 
 
 class _Quantized(_Backend):
@@ -249,19 +305,11 @@ class _OptEinsum(_Backend):
 cpu = _CPU("cpu", True)
 cuda = _CUDA(
     "cuda",
-    matmul=_Switches(
-        allow_tf32=False, allow_fp16_reduced_precision_reduction=True,
-        allow_bf16_reduced_precision_reduction=True, allow_fp16_accumulation=False,
-        fp32_precision="none",
-    ),
-    cufft_plan_cache=_Switches(max_size=0, size=0),
+    matmul=switches.matmul,
+    cufft_plan_cache=Switches(max_size=0, size=0),
     _flash=True, _efficient=True, _math=True, _cudnn=True, _reduced=False,
 )  # fmt: skip
-cudnn = _CuDNN(
-    "cudnn", enabled=True, benchmark=False, benchmark_limit=10, deterministic=False,
-    allow_tf32=True, fp32_precision="none", conv=_Switches(fp32_precision="none"),
-    rnn=_Switches(fp32_precision="none"),
-)  # fmt: skip
+cudnn = _CuDNN("cudnn", conv=Switches(fp32_precision="none"), rnn=Switches(fp32_precision="none"))
 cusparselt = _Backend("cusparselt")
 kleidiai = _Backend("kleidiai")
 mha = _MHA("mha", _fastpath=True)
@@ -269,8 +317,8 @@ miopen = _Backend("miopen", immediate=False)
 mps = _MPS("mps")
 mkl = _MKL("mkl")
 mkldnn = _MKL("mkldnn", enabled=True, deterministic=False, allow_tf32=False, fp32_precision="none",
-              matmul=_Switches(fp32_precision="none"), conv=_Switches(fp32_precision="none"),
-              rnn=_Switches(fp32_precision="none"))  # fmt: skip
+              matmul=Switches(fp32_precision="none"), conv=Switches(fp32_precision="none"),
+              rnn=Switches(fp32_precision="none"))  # fmt: skip
 nnpack = _Backend("nnpack", enabled=False)
 openmp = _Backend("openmp")
 opt_einsum = _OptEinsum("opt_einsum", enabled=False, strategy=None)

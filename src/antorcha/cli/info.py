@@ -18,6 +18,7 @@ from antorcha._version import __version__
 from antorcha.core.lazy import lazy
 
 cuda_driver, cuda_gpu = lazy("antorcha.devices.cuda.driver"), lazy("antorcha.devices.cuda.gpu")
+cuda_libraries = lazy("antorcha.devices.cuda.libraries")
 REQUIRED = ("numpy", "scipy", "llvmlite", "ml_dtypes", "rich", "typer")
 OPTIONAL = ("scikit-learn", "matplotlib", "torch", "pytest")
 
@@ -160,7 +161,9 @@ def _gpus() -> dict[str, Any]:
         f"cuda:{k}": _ask(partial(line, index=k), "does not answer")
         for k in range(_ask(lambda torch: torch.cuda.device_count(), 0))
     }
-    return {"cuda": True, "cuda driver": f"for CUDA {version}", **gpus}
+    used = _ask(lambda torch: cuda_libraries.used(), [])
+    listed = ", ".join(used) or "none is installed, or wanted"
+    return {"cuda": True, "cuda driver": f"for CUDA {version}", "cuda libraries": listed, **gpus}
 
 
 def _ask(question: Callable[[Any], Any], otherwise: Any) -> Any:

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 KNOWN = ("cpu", "reference", "meta", "sim", "cuda", "mps")
 NUMBERED = ("cuda", "mps")
 """Kinds of which a machine may have several: their modules have ``backend_of`` (a device), and
-``current_index``, what a device without an index means."""
+``current_index``, what a device without an index means, and ``device_count``."""
 _TORCH_ONLY = (
     "xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mtia privateuseone hpu".split()
 )
 _interned: dict[tuple[str, int | None], Device] = {}
 _backends: dict[str, Backend] = {}
+_modules: dict[str, Any] = {}
 
 
 class Device:
@@ -108,8 +109,16 @@ def as_device(value: Device | str | int | None) -> Device:
 
 def _current(device: Device) -> Device:
     """Of a kind of which there are several, the current one; as it is where there is none."""
-    index = imported(f"antorcha.devices.{device.type}").current_index()
+    index = _module_of(device.type).current_index()
     return device if index is None else Device(device.type, index)
+
+
+def depends_on_thread(value: object) -> bool:
+    """Does it name a kind of device of which there are several, and not which?"""
+    kind = value.type if type(value) is Device and value.index is None else value
+    if type(kind) is not str or kind not in NUMBERED:
+        return False
+    return bool(_module_of(kind).device_count() > 1)
 
 
 def set_default(value: Device | str | int | None) -> None:
@@ -124,11 +133,19 @@ def _set_defaults(devices: list[Device]) -> None:
         modes.note_default_device(1 if before else -1)
 
 
+def _module_of(kind: str) -> Any:
+    """The module of a kind of device, imported at first use."""
+    found = _modules.get(kind)
+    if found is None:
+        found = _modules[kind] = imported(f"antorcha.devices.{kind}")
+    return found
+
+
 def backend(device: Device) -> Backend:
     """What runs on ``device``; its module is imported at first use."""
     found = _backends.get(device.type)
     if found is None:
-        module = imported(f"antorcha.devices.{device.type}")
+        module = _module_of(device.type)
         if device.type in NUMBERED:  # (which has a table of its own)
             return module.backend_of(device)  # type: ignore[no-any-return]
         found = module.backend

@@ -222,17 +222,15 @@ class StreamContext:
         if self.stream is not None:
             here, index = gpus.here, self.stream.device_index
             self.before = here.device, here.streams.get(index)
-            here.device, here.streams[index] = index, self.stream._stream
+            here.device = index
+            gpus.set_stream(index, self.stream._stream)
 
     def __exit__(self, *_: object) -> None:
         if self.stream is None:
             return
         here, index = gpus.here, self.stream.device_index
         here.device = self.before[0]
-        if self.before[1] is None:
-            here.streams.pop(index, None)
-        else:
-            here.streams[index] = self.before[1]
+        gpus.set_stream(index, self.before[1])
 
 
 def stream(stream: Stream | None) -> StreamContext:

@@ -19,7 +19,7 @@ from antorcha.amp import casts
 from antorcha.autograd import saved
 from antorcha.autograd.anomaly import set_detect_anomaly
 from antorcha.autograd.origin import unwatch_all
-from antorcha.core import modes
+from antorcha.core import modes, switches
 from antorcha.core.dtypes import float32, set_default_dtype
 from antorcha.nn.hooks import remove_global_hooks
 from antorcha.nn.module import Module
@@ -38,7 +38,8 @@ class SettingsKeeper:
     def __init__(self) -> None:
         self._threads = antorcha.get_num_threads()
         self._tops = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
-        self._switches = [(owner, dict(vars(owner))) for owner in _backends(backends)]
+        owners = [*_backends(backends), switches.cudnn, switches.libraries]
+        self._switches = [(owner, dict(vars(owner))) for owner in owners]
         self._owned: list[_Owned] = []
         self._known: set[str] = set()  # modules whose classes and functions are noted
         self._remember()
@@ -57,9 +58,9 @@ class SettingsKeeper:
         antorcha.set_warn_always(False)
         if antorcha.get_num_threads() != self._threads:
             antorcha.set_num_threads(self._threads)
-        for owner, switches in self._switches:
+        for owner, settings in self._switches:
             vars(owner).clear()
-            vars(owner).update(switches)
+            vars(owner).update(settings)
         clear_safe_globals()
         remove_global_hooks()
         remove_global_step_hooks()
@@ -142,7 +143,7 @@ def _owners(names: list[str]) -> Iterator[Any]:
 def _backends(owner: Any) -> Iterator[Any]:
     """The switches of ``torch.backends``: objects, some of them inside of each other."""
     for value in list(vars(owner).values()):
-        if type(value).__module__ == backends.__name__:
+        if type(value).__module__ in (backends.__name__, switches.__name__):
             yield value
             yield from _backends(value)
 

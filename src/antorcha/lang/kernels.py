@@ -44,6 +44,33 @@ class Pointwise:
 
 
 @struct
+class Updates:
+    """Sets of tensors, each updated in place by the same expressions: many Pointwise at once.
+
+    A set has a tensor for each of ``exprs``, which is written, ``read`` more that lie as these do,
+    in one piece, and ``single`` of one element. The outputs are the written ones, set after set;
+    the inputs those again, the others of each set after them, and at the end what all sets share:
+    numbers, and tensors of one element. ``exprs`` are a Pointwise's over the inputs of a set, then
+    the shared ones.
+    """
+
+    exprs: tuple[Expr, ...]
+    read: int
+    single: int
+    sets: int
+
+    def inputs_of(self, k: int) -> slice:
+        """Where the inputs of set k stand among all."""
+        each = len(self.exprs) + self.read + self.single
+        return slice(k * each, (k + 1) * each)
+
+    @property
+    def shared(self) -> slice:
+        """Where those stand that all sets share."""
+        return slice(self.inputs_of(self.sets).start, None)
+
+
+@struct
 class Reduce:
     """Folds the elements along some dims into a state, merges states, and finishes them.
 
@@ -61,6 +88,20 @@ class Reduce:
     merge: tuple[Expr, ...]
     finish: tuple[Expr, ...]
     name: str = ""  # sum, max, ...: lets a device recognise the common ones
+
+
+@struct
+class Folds:
+    """Tensors folded to an element each, of one output: a Reduce of every input over all its dims.
+
+    The inputs have one dtype, and each lies in one piece; the order of its elements is free. The
+    expressions are those of a Reduce, whose ``lift`` asks for no position.
+    """
+
+    start: tuple[float | int | bool, ...]
+    lift: tuple[Expr, ...]
+    merge: tuple[Expr, ...]
+    finish: tuple[Expr, ...]
 
 
 @struct
@@ -126,6 +167,15 @@ class Matrices:
     "eigh", "eigh upper": the eigenvalues, ascending, and eigenvectors, from A's lower triangle, or
     from its upper one.
     "svd": U, the singular values, descending, and V^H.
+    "triangular", "triangular upper": the X of ``A X = B`` for a triangular A, B being the second
+    input; with "unit" at the end of the kind A's diagonal counts as ones.
+    "cholesky solve", "cholesky solve upper": the X of ``A X = B`` of two inputs, B and A's factor.
+    "lu solve", "lu solve adjoint": that of ``A X = B``, or ``A^H X = B``, of three: A's LU factors,
+    the pivots, and B; ``refuse`` makes the exception for pivots that are no rows.
+    "reflectors": R and the vectors of reflectors in one matrix, and the reflectors' factors.
+    "reflector product": the first columns of the product of such reflectors, of these two inputs.
+    "reflected", then "right" and "adjoint" where they hold: that product, or its adjoint, times
+    the third input, or the third input times it.
 
     With ``transposed``, rows are columns, of all matrices. ``refuse(k, info)`` makes the exception
     for the first matrix whose info is not 0, number k of the stack; without it none is raised.
@@ -184,7 +234,17 @@ class MatMul:
 class Attention:
     """``softmax(scale * query @ key.T) @ value`` over the last two dims; the dims before them are
     the same in all. ``causal``: query i looks at the keys up to number i, and finds zeros where all
-    scores are -inf."""
+    scores are -inf. A second output, where there is one, has the logarithm of the sum of each
+    query's exp(scores)."""
+
+    scale: float
+    causal: bool
+
+
+@struct
+class AttentionGradient:
+    """The gradients of an attention's query, key and value. The inputs: those three, the result of
+    such an Attention, its logarithms of sums, and the gradient of the result."""
 
     scale: float
     causal: bool
@@ -460,12 +520,21 @@ class Unfold:
 
 
 Description = (
-    Draw | Pointwise | Reduce | Rows | Scan | Host | Matrices | Fourier | MatMul | Conv | Pooling
-    | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins | Arrange | Range
-    | Check | Unfold | Resample | Attention
+    Draw | Pointwise | Updates | Reduce | Folds | Rows | Scan | Host | Matrices | Fourier | MatMul
+    | Conv | Pooling | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins
+    | Arrange | Range | Check | Unfold | Resample | Attention | AttentionGradient
 )  # fmt: skip
 Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
+
+
+def lies_alike(one: Layout, other: Layout) -> bool:
+    """Do two tensors have the same elements at the same distances, in one piece? (The other one's
+    elements do not overlap.)"""
+    if one.shape != other.shape or one.high - one.low != one.numel:
+        return False
+    pairs = zip(one.shape, one.strides, other.strides, strict=True)
+    return all([n == 1 or a == b for n, a, b in pairs])
 
 
 def is_dynamic(what: Description) -> bool:
@@ -488,10 +557,18 @@ class Backend(Protocol):
     name: str
     host_memory: bool  # are its storages' addresses readable by this process?
 
+    # A device that runs `Updates` and `Folds` in few launches says so by ``runs_together = True``.
+
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[In]) -> Launch: ...
 
     def multiplies(self, what: MatMul, dtype: dtype) -> bool:
         """Is there a kernel for that product of halves? Else they are widened first."""
+        ...
+
+    def attends(self, dtype: dtype, features: int, gradient: bool) -> bool:
+        """Is there a kernel for attention in this dtype to so many features at most, or for its
+        ``gradient``, too? Else halves are widened, and what is to be differentiated is recorded as
+        products and a softmax."""
         ...
 
     def allocate(self, nbytes: int) -> Storage: ...

@@ -6,10 +6,11 @@ import math
 from typing import Any as _Any
 
 from antorcha.core import dtypes, modes
+from antorcha.core.device import backend
 from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import DtypeError, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Attention
+from antorcha.lang.kernels import Attention, AttentionGradient
 from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.operands import expanded
 from antorcha.ops.kinds.record import T, composite
@@ -43,19 +44,96 @@ def _(make):
     yield make(2, 3, 4), 0
 
 
+def _attention_plan(
+    query: _Any, key: _Any, value: _Any, scale: float, causal: bool, count: int
+) -> Planned:
+    """Attention with ``count`` results."""
+    lead = tuple(broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2]))
+    ins = [expanded(each, (*lead, *each.shape[-2:])) for each in (query, key, value)]
+    outs = [((*lead, query.shape[-2], value.shape[-1]), query.dtype)]
+    outs.append(((*lead, query.shape[-2]), _wide(query.dtype)))
+    return Planned(Attention(float(scale), causal), outs[:count], ins=ins)
+
+
+def _wide(dtype: _Any) -> _Any:
+    """The dtype in which scores are added up."""
+    return dtypes.float32 if dtype.itemsize == 2 else dtype
+
+
 @kernel(function=False, method=False, out=False, batching="matrices")
 def attention(query: Tensor, key: Tensor, value: Tensor, scale: Float, causal: Bool):
     """The mean of values by the softmax of ``scale * query @ key.T``, for no gradient."""
-    lead = tuple(broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2]))
-    ins = [expanded(each, (*lead, *each.shape[-2:])) for each in (query, key, value)]
-    out = (*lead, query.shape[-2], value.shape[-1])
-    return Planned(Attention(float(scale), causal), [(out, query.dtype)], ins=ins)
+    return _attention_plan(query, key, value, scale, causal, 1)
 
 
 @attention.samples
 def _(make):
     yield make(2, 3, 4), make(2, 5, 4), make(2, 5, 6), 0.5, False
     yield make(2, 40, 4), make(40, 4), make(40, 3), 1.0, True
+
+
+@kernel(
+    function=False, method=False, out=False, batching="matrices",
+    node="ScaledDotProductFlashAttentionBackward0",
+)  # fmt: skip
+def attention_with_sums(query: Tensor, key: Tensor, value: Tensor, scale: Float, causal: Bool):
+    """attention, and the logarithm of the sum of each query's exp(scores), a constant."""
+    return _attention_plan(query, key, value, scale, causal, 2)
+
+
+@attention_with_sums.derivative
+def _(g, query, key, value, scale, causal, out, out1, create):
+    if g[0] is None:
+        return None, None, None
+    if create:
+        return _gradients(g[0], query, key, value, scale, causal)
+    return T.attention_backward(query, key, value, out, out1, g[0], scale, causal)
+
+
+def _gradients(
+    g: _Any, query: _Any, key: _Any, value: _Any, scale: float, causal: bool
+) -> list[_Any]:
+    """attention's gradients in ops that have derivatives."""
+    dtype = g._layout.dtype
+    wide = _wide(dtype)
+    g, query, key, value = [T.to_dtype(t, wide) for t in (g, query, key, value)]
+    weights = _weights(query * scale, key, _looking_back(query, key) if causal else None)
+    toward = T.softmax_backward(T.matmul(g, T.transpose(value, -2, -1)), weights, -1) * scale
+    found = (
+        T.matmul(toward, key),
+        T.matmul(T.transpose(toward, -2, -1), query),
+        T.matmul(T.transpose(weights, -2, -1), g),
+    )
+    return [T.to_dtype(t, dtype) for t in found]
+
+
+@kernel(function=False, method=False, out=False, batching="matrices")
+def attention_backward(
+    query: Tensor, key: Tensor, value: Tensor, out: Tensor, sums: Tensor, grad: Tensor,
+    scale: Float, causal: Bool,
+):  # fmt: skip
+    """The gradients of attention's query, key and value, with the heads of its result."""
+    lead = tuple(out.shape[:-2])
+    q, k, v = [expanded(each, (*lead, *each.shape[-2:])) for each in (query, key, value)]
+    outs = [(tuple(each.shape), query.dtype) for each in (q, k, v)]
+    what = AttentionGradient(float(scale), causal)
+    return Planned(what, outs, ins=[q, k, v, out, sums, expanded(grad, tuple(out.shape))])
+
+
+def _looking_back(query: _Any, key: _Any) -> _Any:
+    """The mask of queries that look at no later place than their own."""
+    shape = (query._layout.shape[-2], key._layout.shape[-2])
+    return T.tril(T.ones(shape, dtype=dtypes.bool_, device=query._layout.device))
+
+
+def _weights(query: _Any, key: _Any, mask: _Any) -> _Any:
+    """The weights of values, by queries that are scaled already."""
+    scores = T.matmul(query, T.transpose(key, -2, -1))
+    if mask is None:
+        return T.softmax(scores, -1)
+    if mask._layout.dtype.kind == "b":
+        return T._safe_softmax(T.where(mask, scores, -math.inf), -1)
+    return T._safe_softmax(scores + mask, -1)
 
 
 def _wants_gradient(*tensors: _Any) -> bool:
@@ -124,33 +202,37 @@ def scaled_dot_product_attention(
     if enable_gqa:
         key, value = _for_all_heads(query, key), _for_all_heads(query, value)
     dtype = query._layout.dtype
+    features = query._layout.shape[-1]
+    if scale is None:
+        scale = 1.0 / math.sqrt(features) if features else 1.0
+    bare = attn_mask is None and not dropout_p and dtype.kind == "f"
+    fits = bare and _fits(query, key, value)
+    wants = _wants_gradient(query, key, value)
+    if fits and not modes.duals and _attends(query, value, wants):
+        if wants:
+            return T.attention_with_sums(query, key, value, scale, is_causal)[0]
+        return T.attention(query, key, value, scale, is_causal)
     if dtype.itemsize == 2:  # halves meet as float32, and are rounded once
         query, key, value = [T.to_dtype(t, dtypes.float32) for t in (query, key, value)]
         if attn_mask is not None and attn_mask._layout.dtype is dtype:
             attn_mask = T.to_dtype(attn_mask, dtypes.float32)
-    length, features = query._layout.shape[-2:]
-    if scale is None:
-        scale = 1.0 / math.sqrt(features) if features else 1.0
-    bare = attn_mask is None and not dropout_p and dtype.kind == "f"
-    if bare and _fits(query, key, value) and not _wants_gradient(query, key, value):
+    if fits and not wants:
         found = T.attention(query, key, value, scale, is_causal)
         return found if found._layout.dtype is dtype else T.to_dtype(found, dtype)
-    scores = T.matmul(query * scale, T.transpose(key, -2, -1))
     if is_causal:
-        device = query._layout.device
-        attn_mask = T.tril(
-            T.ones((length, key._layout.shape[-2]), dtype=dtypes.bool_, device=device)
-        )
-    if attn_mask is None:
-        weights = T.softmax(scores, -1)
-    elif attn_mask._layout.dtype.kind == "b":
-        weights = T._safe_softmax(T.where(attn_mask, scores, -math.inf), -1)
-    else:
-        weights = T._safe_softmax(scores + attn_mask, -1)
+        attn_mask = _looking_back(query, key)
+    weights = _weights(query * scale, key, attn_mask)
     if dropout_p:
         weights = T.dropout(weights, dropout_p, True)
     found = T.matmul(weights, value)
     return found if found._layout.dtype is dtype else T.to_dtype(found, dtype)
+
+
+def _attends(query: _Any, value: _Any, gradient: bool) -> bool:
+    """Has the device a kernel for these, or for their gradient, too?"""
+    layout = query._layout
+    features = max(layout.shape[-1], value._layout.shape[-1])
+    return bool(backend(layout.device).attends(layout.dtype, features, gradient))
 
 
 def _fits(query: _Any, key: _Any, value: _Any) -> bool:

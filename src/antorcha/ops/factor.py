@@ -16,6 +16,7 @@ from antorcha.ops.kinds.kernel import kernel
 from antorcha.ops.kinds.lapack import (
     NOT_POSITIVE,
     adjoint,
+    bad_pivots,
     by_columns,
     check_fitting,
     check_matrix,
@@ -143,7 +144,9 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: Bool = False):
         half = solved_triangular(first, b, upper=False)
         return solved_triangular(second, half, upper=True)
 
-    return planned(op, run, [by_columns((*batch, *B.shape[-2:]), B.dtype, B.device)])
+    out = by_columns((*batch, *B.shape[-2:]), B.dtype, B.device)
+    kind = "cholesky solve" + " upper" * upper
+    return planned_matrices(op, kind, run, [out])
 
 
 @cholesky_solve.derivative
@@ -359,7 +362,10 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: Bool = True, adjoin
         found = solved_with_lu(lu, pivots, np.conj(np.swapaxes(b, -1, -2)), not adjoint)
         return np.conj(np.swapaxes(found, -1, -2))
 
-    return planned(op, run, [out])
+    if not left:
+        return planned(op, run, [out])
+    kind = "lu solve" + " adjoint" * adjoint
+    return planned_matrices(op, kind, run, [out], refuse=lambda _k, _info: bad_pivots("lu_solve"))
 
 
 def check_pivots_of(op: str, name: str, factors: Layout, pivots: Layout) -> None:

@@ -16,7 +16,7 @@ from antorcha.ops.kinds.lapack import (
     by_columns,
     check_matrix,
     over_stacks,
-    planned,
+    planned_matrices,
     unit_lower,
     with_workspace,
 )
@@ -48,7 +48,7 @@ def geqrf(input: Tensor):
         return over_stacks(one, [a], [2], [((m, n), a.dtype), ((k,), a.dtype)])
 
     outs = [by_columns(input.shape, input.dtype, input.device), ((*batch, k), input.dtype)]
-    return planned(op, run, outs)
+    return planned_matrices(op, "reflectors", run, outs)
 
 
 geqrf.has_no_derivative()
@@ -107,7 +107,8 @@ def householder_product(input: Tensor, tau: Tensor):
     def run(a, tau):
         return over_stacks(one, [a, tau], [2, 1], [((m, n), a.dtype)])[0]
 
-    return planned(op, run, [by_columns(input.shape, input.dtype, input.device)])
+    out = by_columns(input.shape, input.dtype, input.device)
+    return planned_matrices(op, "reflector product", run, [out])
 
 
 def of_reflectors(g: TensorType, input: TensorType, tau: TensorType) -> tuple[TensorType, ...]:
@@ -197,7 +198,9 @@ def ormqr(
     def run(a, tau, c):
         return over_stacks(one, [a, tau, c], [2, 1, 2], [(c.shape[-2:], c.dtype)])[0]
 
-    return planned(op, run, [by_columns(other.shape, other.dtype, other.device)])
+    out = by_columns(other.shape, other.dtype, other.device)
+    kind = "reflected" + " right" * (not left) + " adjoint" * transpose
+    return planned_matrices(op, kind, run, [out])
 
 
 @ormqr.derivative

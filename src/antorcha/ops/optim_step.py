@@ -1,128 +1,19 @@
-"""Fused optimizer updates: one pass over a parameter, its gradient and its state.
+"""The updates of the optimizers, one function each (:class:`~antorcha.ops.update_step.UpdateStep`).
 
-An update is a function of one element of each that gives the new parameter and the new state; it is
-compiled as one pointwise kernel with several outputs that writes over its inputs. Learning rates
-and the like are run-time numbers: changing them compiles nothing. The order of operations is that
-of PyTorch's unfused loops, so the values agree with them to the last bit or nearly so.
+Learning rates and the like are run-time numbers: changing them compiles nothing. The order of
+operations is that of PyTorch's unfused loops, so the values agree with them to the last bit or
+nearly so.
 
-Updates are outside of any graph. They bump the versions of what they write, as any write does.
-:meth:`UpdateStep.recorded` is the other way, for ``differentiable=True``: the same function as an
-op with derivatives.
+Numbers that depend on how many steps there have been are worked out by a function beside the update
+(``derive``): by the host, or, where a count lies in a GPU's memory, by the update's kernel itself.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from antorcha.core.device import backend
-from antorcha.core.lazy import lazy
-from antorcha.core.shapes import may_overlap
-from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Pointwise
-from antorcha.ops.kinds.operands import common_device
-from antorcha.ops.kinds.record import T
-from antorcha.runtime.call.plan import remember, table
-from antorcha.runtime.tensor import Tensor
-
-ops_user = lazy("antorcha.ops.kinds.user")
-
-Update = Callable[..., Any]
-
-
-class UpdateStep:
-    """An update, compiled once for each combination of layouts and flags.
-
-    ``fn(param, grad, *state, *numbers, **flags)`` gives (param, \\*state). Flags are booleans that
-    change what is computed; :meth:`flags` packs them into one number, made once for a group.
-    """
-
-    def __init__(self, fn: Update) -> None:
-        self.fn = fn
-        self.name = fn.__name__.strip("_")
-        self.names = inspect.getfullargspec(fn).kwonlyargs
-        self.plans: dict[Any, Any] = table()
-        self.op: Any = None  # the update as an op: see `recorded`
-
-    def flags(self, **values: bool) -> int:
-        """The flags as one number."""
-        return sum([1 << k for k, name in enumerate(self.names) if values[name]])
-
-    def __call__(self, tensors: Sequence[Tensor], numbers: tuple[float, ...], flags: int) -> None:
-        """Updates ``tensors`` = (param, grad, \\*state) in place; the gradient is only read."""
-        key = (flags, *[t._layout for t in tensors])
-        launch = self.plans.get(key)
-        if launch is None:
-            launch = remember(self.plans, key, self._compile(tensors, len(numbers), flags))
-        flat: list[Any] = []
-        for t in tensors:
-            flat += (t._storage, t._offset)
-        launch.into(*flat[:2], *flat[4:], *flat, *numbers)
-        tensors[0]._storage.version += 1
-        for t in tensors[2:]:
-            t._storage.version += 1
-
-    def stateless(
-        self, params: Sequence[Tensor], numbers: tuple[float, ...], flags: int
-    ) -> list[Tensor]:
-        """The same for parameters without state, by their gradients: a shorter way. It gives those
-        that it leaves alone, as they have not been met before."""
-        plans, left = self.plans, []
-        for p in params:
-            g: Any = p._grad
-            launch = plans.get((flags, p._layout, g._layout))
-            if launch is None:
-                left.append(p)
-                continue
-            storage, at = p._storage, p._offset
-            launch.into(storage, at, storage, at, g._storage, g._offset, *numbers)
-            storage.version += 1
-        return left
-
-    def recorded(self, tensors: Sequence[Tensor], numbers: Sequence[Any], flags: int) -> None:
-        """The same as ops that autograd records; ``numbers`` may be 0-dim tensors.
-
-        The op reads copies of what is written afterwards: its derivative needs the old values.
-        """
-        if self.op is None:
-            self.op = ops_user.UserKernel(self.fn, "promote", self.name)
-        values = {name: bool(flags >> k & 1) for k, name in enumerate(self.names)}
-        param, grad, *state = tensors
-        result = self.op(T.clone(param), grad, *[T.clone(t) for t in state], *numbers, **values)
-        results = result if isinstance(result, tuple) else (result,)
-        for target, value in zip((param, *state), results, strict=True):
-            target.copy_(value)
-
-    def _compile(self, tensors: Sequence[Tensor], numbers: int, flags: int) -> Any:
-        layouts = [t._layout for t in tensors]
-        param = layouts[0]
-        for layout, what in zip(layouts[1:], ("gradient", *["state"] * len(layouts)), strict=False):
-            if layout.shape != param.shape:
-                raise ShapeError(
-                    f"{self.name}: the parameter has shape {tuple(param.shape)}, its {what} "
-                    f"{tuple(layout.shape)}"
-                )
-        for layout in (param, *layouts[2:]):
-            if may_overlap(layout.shape, layout.strides):
-                raise ShapeError(
-                    f"{self.name}: unsupported operation: more than one element of the written-to "
-                    f"tensor (shape {tuple(layout.shape)}, strides {layout.strides}) refers to a "
-                    "single memory location. Please clone() the tensor before performing the "
-                    "operation."
-                )
-        dtype = param.dtype
-        n = len(layouts)
-        args = [E.input_(k, dtype) for k in range(n + numbers)]
-        values = {name: bool(flags >> k & 1) for k, name in enumerate(self.names)}
-        result = self.fn(*args, **values)
-        exprs = tuple(
-            [E.cast(e, dtype) for e in (result if isinstance(result, tuple) else (result,))]
-        )
-        outs = (param, *layouts[2:])
-        where = backend(common_device(self.name, layouts))
-        return where.compile(Pointwise(exprs), outs, [*layouts, *[float] * numbers])
+from antorcha.ops.update_step import CountStep, UpdateStep, power, root, unseen
 
 
 def _with_decay(g: Any, p: Any, weight_decay: Any, maximize: bool, decay: bool) -> Any:
@@ -130,6 +21,12 @@ def _with_decay(g: Any, p: Any, weight_decay: Any, maximize: bool, decay: bool) 
     if maximize:
         g = -g
     return E.fma(p, weight_decay, g) if decay else g
+
+
+@CountStep
+def count(step):
+    """One more step."""
+    return step + 1
 
 
 @UpdateStep
@@ -179,6 +76,18 @@ def adam(
     return p + (-step_size) * mean / bottom, mean, square
 
 
+@adam.derive
+def adam_numbers(step, lr, beta1, beta2, rate1, rate2, log1, log2, eps, decay, share):
+    """log1, log2: of the betas; weight_decay is decay - lr*share."""
+    size, bottom = lr / unseen(step, beta1, log1), root(unseen(step, beta2, log2))
+    return rate1, beta2, rate2, size, bottom, eps, less(decay, lr, share)
+
+
+def less(decay: Any, lr: Any, share: Any) -> Any:
+    """decay - lr*share, where there is one."""
+    return decay if share is None else decay - lr * share
+
+
 @UpdateStep
 def adam_amsgrad(
     p, g, mean, square, largest, rate1, beta2, rate2, step_size, root, eps, weight_decay, *,
@@ -193,6 +102,9 @@ def adam_amsgrad(
     largest = E.maximum(largest, square)
     bottom = E.sqrt(largest) / root + eps
     return p + (-step_size) * mean / bottom, mean, square, largest
+
+
+adam_amsgrad.derive(adam_numbers)
 
 
 @UpdateStep
@@ -268,12 +180,31 @@ def adamax(
     return p + (-step_size) * mean / largest, mean, largest
 
 
+@adamax.derive
+def adamax_numbers(step, lr, beta1, beta2, rate1, log1, eps, decay):
+    """log1: of beta1."""
+    return rate1, beta2, lr / unseen(step, beta1, log1), eps, decay
+
+
 @UpdateStep
 def asgd(p, g, average, shrink, eta, mu, weight_decay, *, maximize, decay, averaging):
     """``p = shrink*p - eta*g``; the average follows p by the share mu, or is p."""
     g = _with_decay(g, p, weight_decay, maximize, decay)
     p = E.fma(g, -eta, p * shrink)
     return p, average + (p - average) * mu if averaging else p
+
+
+@asgd.derive
+def asgd_numbers(eta, mu, lambd, decay):
+    """Of what the last step left."""
+    return 1 - lambd * eta, eta, mu, decay
+
+
+@CountStep
+def asgd_count(eta, mu, step, lr, lambd, alpha, t0):
+    """eta and mu for the step after this one."""
+    eta = lr / E.pow(lambd * lr * step + 1, alpha)
+    return eta, 1 / E.maximum(step - t0, 1)
 
 
 @UpdateStep
@@ -292,13 +223,40 @@ def nadam(
     return p + (-size_g) * g / bottom + (-size_mean) * mean / bottom, mean, square
 
 
+LOG_OF_096 = -0.040821994520255166
+
+
+def nadam_momentum(step: Any, beta1: Any, momentum_decay: Any) -> Any:
+    """The momentum at a step."""
+    return beta1 * (1.0 - 0.5 * power(0.96, step * momentum_decay, LOG_OF_096))
+
+
+@nadam.derive
+def nadam_numbers(
+    step, product, lr, beta1, beta2, rate1, rate2, log2, eps, decay, share, momentum_decay
+):
+    """product: of the momenta so far; log2: of beta2; weight_decay is decay - lr*share."""
+    mu, after = [nadam_momentum(t, beta1, momentum_decay) for t in (step, step + 1)]
+    size_g = lr * (1.0 - mu) / (1.0 - product)
+    size_mean = lr * after / (1.0 - product * after)
+    correction = unseen(step, beta2, log2)
+    return rate1, beta2, rate2, correction, size_g, size_mean, eps, less(decay, lr, share)
+
+
+@CountStep
+def nadam_count(step, product, beta1, momentum_decay):
+    """One more step, and the product of the momenta."""
+    step = step + 1
+    return step, product * nadam_momentum(step, beta1, momentum_decay)
+
+
 @UpdateStep
 def radam(
     p, g, mean, square, rate1, beta2, rate2, correction, lr, root, rectify, eps, weight_decay, *,
-    maximize, decay, decoupled, near, rectified,
+    maximize, decay, decoupled, near, rectified, judged,
 ):  # fmt: skip
     """Rectified Adam: correction = 1 - beta1^t, root = sqrt(1 - beta2^t). Not ``rectified``: plain
-    momentum, while too few squares have been seen."""
+    momentum, while too few squares have been seen; ``judged``: ``rectify`` is then 0."""
     if decoupled:
         p = p * weight_decay
     g = _with_decay(g, p, weight_decay, maximize, decay)
@@ -306,8 +264,23 @@ def radam(
     square = E.fma(rate2 * g, g, square * beta2)
     step = mean / correction * lr
     if rectified:
-        step = step * (root / (E.sqrt(square) + eps)) * rectify
+        whole = step * (root / (E.sqrt(square) + eps)) * rectify
+        step = E.where(rectify > 0, whole, step) if judged else whole
     return p - step, mean, square
+
+
+@radam.derive
+def radam_numbers(
+    step, lr, beta2, rate1, rate2, log1, log2, longest, eps, decay, share
+):  # fmt: skip
+    """log1, log2: of the betas; longest = 2/(1 - beta2) - 1; weight_decay is decay - lr*share."""
+    unseen2 = unseen(step, beta2, log2)
+    length = longest - 2 * step * (1 - unseen2) / unseen2
+    square = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+    rectify = E.where(length > 5, E.sqrt(square), 0)
+    correction = unseen(step, None, log1)
+    decay = less(decay, lr, share)
+    return rate1, beta2, rate2, correction, lr, root(unseen2), rectify, eps, decay
 
 
 @UpdateStep

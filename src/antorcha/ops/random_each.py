@@ -1,8 +1,8 @@
 """Draws whose every number has parameters of its own: gamma, Dirichlet, Poisson and binomial.
 
 They are what ``torch.distributions`` draws from. On the CPU the numbers are PyTorch's, bit for bit,
-after the same ``manual_seed``. They reject and draw again, one after the other; they are drawn in
-the host's memory for all devices.
+after the same ``manual_seed``. They reject and draw again, there one after the other; devices that
+draw by counting have kernels for them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from antorcha.core import dtypes
 from antorcha.core.lazy import lazy, np
 from antorcha.errors import DtypeError, MissingFeature, RandomError, ShapeError
-from antorcha.ops.kinds.draw_targets import DrawTarget, memory_order
+from antorcha.ops.kinds.draw_targets import DeviceTarget, DrawTarget, memory_order
 from antorcha.ops.kinds.record import T
 from antorcha.ops.kinds.sampler import sampler
 from antorcha.ops.kinds.types import Any, Tensor
@@ -33,20 +33,34 @@ def _fill(out: DrawTarget, name: str, *parameters: Any) -> None:
     out.fill_with(R.fill_from_parameters, name, side.ctypes.data, kinds="f")
 
 
-@sampler(method=False, out=False, from_host=True)
+def _fill_there(out: DeviceTarget, name: str, *parameters: Tensor) -> None:
+    """Draws by a kernel, on a device that draws by counting."""
+    if out.layout.dtype.name not in ("float32", "float64"):
+        raise MissingFeature.of_dtype(out.name, out.layout.dtype, "use float32 or float64")
+    out.fill(name, *parameters, kinds="f")
+
+
+@sampler(method=False, out=False)
 def _standard_gamma(input: Tensor, generator: Any = None):
     """Gamma numbers, each of the shape that ``input`` has at that place, of rate 1.
 
     >>> (torch._standard_gamma(torch.full((100,), 2.0)) > 0).all()
     tensor(True)
     """
-    return lambda out: _fill(out, "fill_gamma", input)
+
+    def draw(out: Any) -> None:
+        if out.on_host:
+            _fill(out, "fill_gamma", input)
+        else:
+            _fill_there(out, "gamma", input)
+
+    return draw
 
 
 _standard_gamma.derivative(lambda g, input, out: T.mul(g, T._standard_gamma_grad(input, out)))
 
 
-@sampler(method=False, out=False, from_host=True)
+@sampler(method=False, out=False)
 def _sample_dirichlet(input: Tensor, generator: Any = None):
     """A point of the simplex for each row of concentrations.
 
@@ -56,10 +70,13 @@ def _sample_dirichlet(input: Tensor, generator: Any = None):
     tensor(1.)
     """
 
-    def draw(out: DrawTarget) -> None:
+    def draw(out: Any) -> None:
         kind = out.layout.dtype
         if kind.name not in ("float32", "float64"):
             raise MissingFeature.of_dtype(out.name, kind, "use float32 or float64")
+        if not out.on_host:
+            _dirichlet_there(out, input)
+            return
         shapes = np.ascontiguousarray(input, np.float64)
         gammas = np.empty(shapes.shape, np.float64)
         R.fill_from_parameters(
@@ -74,6 +91,16 @@ def _sample_dirichlet(input: Tensor, generator: Any = None):
     return draw
 
 
+def _dirichlet_there(out: DeviceTarget, input: Tensor) -> None:
+    kind = out.layout.dtype
+    wide = T.to_dtype(input, dtypes.float64)
+    gammas = out.drawn("gamma", input._layout.shape, dtypes.float64, wide)
+    share = T.to_dtype(T.div(gammas, T.sum(gammas, -1, True)), kind)
+    least = np.finfo(kind.np).tiny
+    most = np.nextafter(kind.np.type(1), kind.np.type(0))
+    out.write(T.clamp(share, float(least), float(most)))
+
+
 @_sample_dirichlet.derivative
 def _(g, input, out):
     total = T.expand(T.sum(input, -1, True), input._layout.shape)
@@ -81,7 +108,7 @@ def _(g, input, out):
     return T.mul(T._dirichlet_grad(out, input, total), T.sub(g, share))
 
 
-@sampler(method=False, out=False, from_host=True)
+@sampler(method=False, out=False)
 def poisson(input: Tensor, generator: Any = None):
     """Poisson numbers, each of the rate that ``input`` has at that place.
 
@@ -89,11 +116,17 @@ def poisson(input: Tensor, generator: Any = None):
     tensor([0., 0., 0.])
     """
 
-    def draw(out: DrawTarget) -> None:
-        rates = np.asarray(input)
-        if not (rates >= 0).all():
+    def draw(out: Any) -> None:
+        if out.on_host:
+            least: Any = np.min(input, initial=0)  # NaN where there is one
+        else:
+            least = T.amin(input).item() if input._layout.numel else 0
+        if not least >= 0:
             raise RandomError("poisson: invalid Poisson rate, expected rate to be non-negative")
-        _fill(out, "fill_poisson", rates)
+        if out.on_host:
+            _fill(out, "fill_poisson", input)
+        else:
+            _fill_there(out, "poisson", input)
 
     return draw
 
@@ -121,14 +154,21 @@ def _binomial_result(
     return count.shape, count.dtype
 
 
-@sampler(method=False, out=False, result=_binomial_result, page=False, from_host=True)
+@sampler(method=False, out=False, result=_binomial_result, page=False)
 def binomial(count: Tensor, prob: Tensor, generator: Any = None):
     """How many of ``count`` tries hit, where each hits with probability ``prob``.
 
     >>> torch.binomial(torch.tensor([5., 5.]), torch.tensor([0., 1.]))
     tensor([0., 5.])
     """
-    return lambda out: _fill(out, "fill_binomial", count, prob)
+
+    def draw(out: Any) -> None:
+        if out.on_host:
+            _fill(out, "fill_binomial", count, prob)
+        else:
+            _fill_there(out, "binomial", count, prob)
+
+    return draw
 
 
 @binomial.errors

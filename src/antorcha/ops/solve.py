@@ -343,7 +343,9 @@ def solve_triangular(
     def run(a, b):
         return solved_triangular(a, b, upper, left, unitriangular)
 
-    return planned(op, run, [by_columns((*batch, *B.shape[-2:]), B.dtype, B.device)])
+    kind = "triangular" + " upper" * (upper == left) + " unit" * unitriangular
+    out = by_columns((*batch, *B.shape[-2:]), B.dtype, B.device)
+    return planned_matrices(op, kind, run, [out], transposed=not left)
 
 
 @solve_triangular.derivative

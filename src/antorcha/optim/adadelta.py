@@ -6,7 +6,17 @@ from typing import Any
 
 from antorcha.errors import ValueRangeError
 from antorcha.ops import optim_step
-from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, scalar, zeros
+from antorcha.optim.frame import (
+    Group,
+    Run,
+    State,
+    StepOptimizer,
+    functional,
+    learning_rate,
+    number,
+    scalar,
+    zeros,
+)
 from antorcha.optim.optimizer import check
 from antorcha.runtime.tensor import Tensor
 
@@ -27,8 +37,9 @@ class Adadelta(StepOptimizer):
         rho (float): how slowly v and u move. Default: 0.9
         eps (float): added under the roots. Default: 1e-6
         weight_decay (float): L2 penalty. Default: 0
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
-        capturable (bool): for accelerators only. Default: False
+        foreach (bool): accepted; a step is always fused
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
 
@@ -63,16 +74,16 @@ class Adadelta(StepOptimizer):
         super().__init__(params, defaults)
 
     def _start(self, group: Group, p: Tensor) -> State:
-        return {"step": scalar(0.0, group), "square_avg": zeros(p), "acc_delta": zeros(p)}
+        return {"step": scalar(0.0, group, p), "square_avg": zeros(p), "acc_delta": zeros(p)}
 
     def _settings(self, group: Group) -> Any:
-        lr, rho = number(group["lr"], group), number(group["rho"], group)
+        lr, rho = learning_rate(group), number(group["rho"], group)
         decay = number(group["weight_decay"], group)
         flags = optim_step.adadelta.flags(maximize=group["maximize"], decay=decay != 0)
         return (lr, rho, 1 - rho, number(group["eps"], group), decay), flags
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
-        self._advance(state)
+        self._count(run, p, state)
         run(optim_step.adadelta, [p, grad, state["square_avg"], state["acc_delta"]], *settings)
 
 

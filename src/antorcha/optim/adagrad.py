@@ -40,7 +40,7 @@ class Adagrad(StepOptimizer):
         initial_accumulator_value (float): where s starts. Default: 0
         eps (float): added to the denominator. Default: 1e-10
         maximize (bool): step along the gradient instead of against it. Default: False
-        foreach, fused (bool): accepted; a step is always one fused kernel for each parameter
+        foreach, fused (bool): accepted; a step is always fused
         differentiable (bool): let autograd record the step. Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(1))

@@ -15,11 +15,15 @@ from antorcha.optim.frame import (
     check_betas,
     check_fused,
     functional,
+    learning_rate,
     number,
+    run_counted,
     scalar,
+    weight_decay,
     zeros,
 )
 from antorcha.optim.optimizer import check
+from antorcha.optim.together import log_of
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["Adam", "adam"]
@@ -43,8 +47,9 @@ class Adam(StepOptimizer):
         amsgrad (bool): divide by the largest v so far. Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
         decoupled_weight_decay (bool): decay the weights themselves, as AdamW. Default: False
-        foreach, fused (bool): accepted; a step is always one fused kernel for each parameter
-        capturable (bool): for accelerators only. Default: False
+        foreach, fused (bool): accepted; a step is always fused
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
         differentiable (bool): let autograd record the step. Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(2))
@@ -92,33 +97,31 @@ class Adam(StepOptimizer):
         check_fused(self, fused, differentiable, foreach)
 
     def _start(self, group: Group, p: Tensor) -> State:
-        state = {"step": scalar(0.0, group), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
+        state = {"step": scalar(0.0, group, p), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros(p)
         return state
 
     def _settings(self, group: Group) -> Any:
-        lr, decay = number(group["lr"], group), number(group["weight_decay"], group)
         beta1, beta2 = number(group["betas"][0], group), number(group["betas"][1], group)
-        decoupled = bool(group["decoupled_weight_decay"]) and decay != 0
+        decay, share, of_decay = weight_decay(group)
         flags = optim_step.adam.flags(  # amsgrad has the same ones
-            maximize=group["maximize"], decay=decay != 0 and not decoupled, decoupled=decoupled,
-            near=1 - beta1 < 0.5,
+            maximize=group["maximize"], near=1 - beta1 < 0.5, **of_decay
+        )
+        numbers = (
+            learning_rate(group), beta1, beta2, 1 - beta1, 1 - beta2, log_of(beta1, group),
+            log_of(beta2, group), number(group["eps"], group), decay, share,
         )  # fmt: skip
-        if decoupled:
-            decay = 1 - lr * decay
-        return lr, beta1, beta2, number(group["eps"], group), decay, bool(group["amsgrad"]), flags
+        return numbers, bool(group["amsgrad"]), flags
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
-        lr, beta1, beta2, eps, decay, amsgrad, flags = settings
-        step = self._advance(state)
+        numbers, amsgrad, flags = settings
+        step = self._count(run, p, state)
         tensors = [p, grad, state["exp_avg"], state["exp_avg_sq"]]
         if amsgrad:
             tensors.append(state["max_exp_avg_sq"])
-        size = lr / (1 - beta1**step)
-        root = (1 - beta2**step) ** 0.5
-        numbers = (1 - beta1, beta2, 1 - beta2, size, root, eps, decay)
-        run(optim_step.adam_amsgrad if amsgrad else optim_step.adam, tensors, numbers, flags)
+        fused = optim_step.adam_amsgrad if amsgrad else optim_step.adam
+        run_counted(run, fused, tensors, (state["step"],), (step,), numbers, flags)
 
 
 def _check_kinds(betas: Sequence[Any], foreach: bool) -> None:

@@ -12,11 +12,14 @@ from antorcha.optim.frame import (
     StepOptimizer,
     check_betas,
     functional,
+    learning_rate,
     number,
+    run_counted,
     scalar,
     zeros,
 )
 from antorcha.optim.optimizer import check
+from antorcha.optim.together import log_of
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["Adamax", "adamax"]
@@ -35,10 +38,11 @@ class Adamax(StepOptimizer):
         betas (pair of float): how slowly m and u move. Default: (0.9, 0.999)
         eps (float): added to the gradient's size. Default: 1e-8
         weight_decay (float): L2 penalty. Default: 0
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        foreach (bool): accepted; a step is always fused
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
-        capturable (bool): for accelerators only. Default: False
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(2))
     >>> w.grad = torch.tensor([1., -2.])
@@ -70,7 +74,7 @@ class Adamax(StepOptimizer):
         super().__init__(params, defaults)
 
     def _start(self, group: Group, p: Tensor) -> State:
-        return {"step": scalar(0.0, group), "exp_avg": zeros(p), "exp_inf": zeros(p)}
+        return {"step": scalar(0.0, group, p), "exp_avg": zeros(p), "exp_inf": zeros(p)}
 
     def _settings(self, group: Group) -> Any:
         beta1, beta2 = number(group["betas"][0], group), number(group["betas"][1], group)
@@ -78,13 +82,16 @@ class Adamax(StepOptimizer):
         flags = optim_step.adamax.flags(
             maximize=group["maximize"], decay=decay != 0, near=1 - beta1 < 0.5
         )
-        return number(group["lr"], group), beta1, beta2, number(group["eps"], group), decay, flags
+        numbers = (
+            learning_rate(group), beta1, beta2, 1 - beta1, log_of(beta1, group),
+            number(group["eps"], group), decay,
+        )  # fmt: skip
+        return numbers, flags
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
-        lr, beta1, beta2, eps, decay, flags = settings
-        size = lr / (1 - beta1 ** self._advance(state))
-        numbers = (1 - beta1, beta2, size, eps, decay)
-        run(optim_step.adamax, [p, grad, state["exp_avg"], state["exp_inf"]], numbers, flags)
+        known = (self._count(run, p, state),)
+        tensors = [p, grad, state["exp_avg"], state["exp_inf"]]
+        run_counted(run, optim_step.adamax, tensors, (state["step"],), known, *settings)
 
 
 adamax = functional(

@@ -23,8 +23,9 @@ class AdamW(Adam):
         weight_decay (float): Default: 1e-2
         amsgrad (bool): divide by the largest v so far. Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
-        foreach, fused (bool): accepted; a step is always one fused kernel for each parameter
-        capturable (bool): for accelerators only. Default: False
+        foreach, fused (bool): accepted; a step is always fused
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
         differentiable (bool): let autograd record the step. Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(1))

@@ -6,7 +6,18 @@ from typing import Any, ClassVar
 
 from antorcha.ops import optim_step
 from antorcha.ops.kinds.record import T
-from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, scalar, zeros
+from antorcha.optim.frame import (
+    Group,
+    Run,
+    State,
+    StepOptimizer,
+    check_count,
+    functional,
+    learning_rate,
+    number,
+    scalar,
+    zeros,
+)
 from antorcha.optim.optimizer import check
 from antorcha.runtime.tensor import Tensor
 
@@ -28,10 +39,11 @@ class ASGD(StepOptimizer):
         alpha (float): power of the rate's decay. Default: 0.75
         t0 (float): the step at which averaging starts. Default: 1e6
         weight_decay (float): L2 penalty. Default: 0
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        foreach (bool): accepted; a step is always fused
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
-        capturable (bool): for accelerators only. Default: False
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(1))
     >>> w.grad = torch.ones(1)
@@ -65,22 +77,32 @@ class ASGD(StepOptimizer):
 
     def _start(self, group: Group, p: Tensor) -> State:
         return {
-            "step": scalar(0.0, group), "eta": scalar(number(group["lr"]), group),
-            "mu": scalar(1.0, group), "ax": zeros(p),
+            "step": scalar(0.0, group, p), "eta": scalar(number(group["lr"]), group, p),
+            "mu": scalar(1.0, group, p), "ax": zeros(p),
         }  # fmt: skip
 
     def _settings(self, group: Group) -> Any:
         decay = number(group["weight_decay"], group)
         flags = {"maximize": group["maximize"], "decay": decay != 0}
-        return decay, flags, *[number(group[k]) for k in ("lr", "lambd", "alpha", "t0")]
+        others = [number(group[k]) for k in ("lambd", "alpha", "t0")]
+        return decay, flags, learning_rate(group), *others
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
         decay, flags, lr, lambd, alpha, t0 = settings
-        step = self._advance(state)
-        eta, mu = number(state["eta"]), number(state["mu"])
         fused = optim_step.asgd
+        tensors = [p, grad, state["ax"]]
+        step = self._count(run, p, state)
+        if step is None:
+            counts = (state["eta"], state["mu"])
+            for each in counts:
+                check_count("ASGD", p, each)
+            run(fused, tensors, (lambd, decay), fused.flags(**flags, averaging=True), counts)
+            for_next = (lr, lambd, alpha, t0)
+            run.after(optim_step.asgd_count, counts, for_next, (state["step"],))  # type: ignore[attr-defined]
+            return
+        eta, mu = number(state["eta"]), number(state["mu"])
         numbers = (1 - lambd * eta, eta, mu, decay)
-        run(fused, [p, grad, state["ax"]], numbers, fused.flags(**flags, averaging=mu != 1))
+        run(fused, tensors, numbers, fused.flags(**flags, averaging=mu != 1))
         for name, value in (
             ("eta", lr / (1 + lambd * lr * step) ** alpha), ("mu", 1 / max(1, step - t0))
         ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the optimizers share whose step is one kernel for each parameter.
+"""What the optimizers share whose step is one kernel for each parameter, or for many.
 
 A subclass of :class:`StepOptimizer` says how the state of a parameter starts (`_start`), what the
 settings of a group are as numbers (`_settings`), and how one parameter is updated (`_update`). The
@@ -14,16 +14,20 @@ from typing import Any, ClassVar
 
 from antorcha.autograd import no_grad
 from antorcha.core import dtypes
+from antorcha.core.device import CPU
 from antorcha.core.lazy import lazy
 from antorcha.errors import DtypeError, GraphError, ValueRangeError
+from antorcha.ops import optim_step, tensor_lists
 from antorcha.ops.kinds.record import T
-from antorcha.ops.optim_step import UpdateStep
+from antorcha.ops.update_step import UpdateStep, runs_together
 from antorcha.optim.optimizer import Optimizer
+from antorcha.optim.together import CAPTURING, JoinedSteps, check_capture, on_device
 from antorcha.runtime.tensor import Tensor
 
 sparse_tensor = lazy("antorcha.tensor.sparse.tensor")
 
-Run = Callable[[UpdateStep, list[Tensor], Sequence[Any], int], None]
+Run = Callable[..., None]
+"""Runs an update: ``run(step, tensors, numbers, flags)``."""
 State = dict[str, Any]
 Group = dict[str, Any]
 
@@ -63,13 +67,24 @@ class StepOptimizer(Optimizer):
         loss = self._loss(closure)
         if self._step_supports_amp_scaling and not self._unscale():
             return loss
-        run = recorded if self.defaults.get("differentiable") else in_place
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad is not None]
             if params:
                 check_options(type(self).__name__, group, params)
+                check_capture(self, group, params)
+                run = runner(group, params, self.defaults.get("differentiable"))
                 self._update_all(run, group, params, self._settings(group))
+                if type(run) is JoinedSteps:
+                    run.run()
         return loss
+
+    def _count(self, run: Run, p: Tensor, state: State) -> float | None:
+        """Counts one more step of a parameter, and gives the count; None where a device counts."""
+        if not (type(run) is JoinedSteps and run.capturable):
+            return self._advance(state)
+        check_count(type(self).__name__, p, state["step"])
+        run.before(optim_step.count, [state["step"]])
+        return None
 
     def _update_all(self, run: Run, group: Group, params: list[Tensor], settings: Any) -> None:
         """Updates the parameters of a group that have a gradient."""
@@ -106,11 +121,10 @@ class StepOptimizer(Optimizer):
         if overflow is not None and float(overflow):
             return False
         if scale is not None:
+            every = [p._grad for group in self.param_groups for p in group["params"]]
             with no_grad():
-                for group in self.param_groups:
-                    for p in group["params"]:
-                        if p._grad is not None:
-                            p._grad.div_(scale)
+                for grads in tensor_lists.groups_of([g for g in every if g is not None]):
+                    tensor_lists.divide(grads, scale)
         return True
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -122,7 +136,7 @@ class StepOptimizer(Optimizer):
                 kept = self.state.get(p, {})
                 for name in self._scalars:
                     if name in kept and not isinstance(kept[name], Tensor):
-                        kept[name] = scalar(float(kept[name]), group)
+                        kept[name] = scalar(float(kept[name]), group, p)
 
 
 def check_dense(name: str, grad: Tensor) -> None:
@@ -135,10 +149,21 @@ def check_dense(name: str, grad: Tensor) -> None:
         raise GraphError(f"{name} does not support sparse gradients")
 
 
+def check_count(name: str, p: Tensor, step: Tensor) -> None:
+    """Refuses a parameter whose steps are not counted where it is."""
+    device = p._layout.device
+    if device.type not in CAPTURING or step._layout.device is not device:
+        raise AssertionError(
+            f"{name}: If capturable=True, params and state_steps must be on supported devices: "
+            f"{_CAPTURING}."
+        )
+
+
 def check_options(name: str, group: Group, params: Sequence[Tensor]) -> None:
-    """Refuses the options that PyTorch refuses at a step: all of them are hints here."""
+    """Refuses the options that PyTorch refuses at a step: most of them are hints here."""
     get = group.get
-    if get("capturable") and not get("fused"):
+    capturable = get("capturable") and not get("fused")
+    if capturable and any([p._layout.device.type not in CAPTURING for p in params]):
         raise AssertionError(
             f"{name}: If capturable=True, params and state_steps must be on supported devices: "
             f"{_CAPTURING}."
@@ -146,7 +171,7 @@ def check_options(name: str, group: Group, params: Sequence[Tensor]) -> None:
     if get("foreach"):
         if get("differentiable") and name != "SGD":
             raise AssertionError(f"{name}: _foreach ops don't support autograd")
-        if name in ("Adam", "AdamW") and isinstance(group["lr"], Tensor):
+        if name in ("Adam", "AdamW") and isinstance(group["lr"], Tensor) and not capturable:
             raise GraphError(
                 f"{name}: lr as a Tensor is not supported for capturable=False and foreach=True"
             )
@@ -178,6 +203,31 @@ def check_betas(betas: Sequence[Any]) -> None:
 
 
 # ------------------------------------------------------------------------------- running one step
+def runner(group: Group, params: Sequence[Tensor], differentiable: Any) -> Run:
+    """How the updates of a group's parameters are run."""
+    if differentiable:
+        return recorded
+    device = params[0]._layout.device
+    if device is CPU or not runs_together(device):
+        return in_place
+    return JoinedSteps(bool(group.get("capturable")))
+
+
+def run_counted(
+    run: Run, step: UpdateStep, tensors: list[Tensor], counts: Sequence[Tensor],
+    known: Sequence[Any], settings: Sequence[Any], flags: int,
+) -> None:  # fmt: skip
+    """An update whose numbers follow from counts of steps: ``known``, or, where that begins with
+    None, what lies in the tensors ``counts``."""
+    if known[0] is None:
+        run(step, tensors, settings, flags, counts)
+    elif type(run) is JoinedSteps:
+        run(step, tensors, run.derived(step, known, settings), flags)
+    else:
+        assert step.derived is not None
+        run(step, tensors, step.derived(*known, *settings), flags)
+
+
 def in_place(step: UpdateStep, tensors: list[Tensor], numbers: Sequence[Any], flags: int) -> None:
     """One pass over memory, outside of any graph; complex tensors go as pairs of reals."""
     if tensors[0]._layout.dtype.kind == "c":
@@ -206,19 +256,33 @@ def number(value: Any, group: Group | None = None) -> Any:
     return float(value)
 
 
-def weight_decay(group: Group, lr: Any) -> tuple[Any, dict[str, bool]]:
-    """The weight decay of a group with ``decoupled_weight_decay`` and the flags that say what it
-    is: added to the gradient, or decoupled, the factor of the weights themselves."""
+def learning_rate(group: Group) -> Any:
+    """The learning rate as a number; a tensor on a device whose steps are capturable stays one."""
+    lr = group["lr"]
+    if on_device(lr, group):
+        lr = lr.detach()
+        return lr.squeeze() if lr.ndim else lr
+    return number(lr, group)
+
+
+def weight_decay(group: Group) -> tuple[Any, Any, dict[str, bool]]:
+    """The weight decay of a group with ``decoupled_weight_decay``, which is the first number less
+    the learning rate times the second one, and the flags that say what it is: added to the
+    gradient, or decoupled, the factor of the weights themselves."""
     decay = number(group["weight_decay"], group)
-    decoupled = group["decoupled_weight_decay"] and decay != 0
+    decoupled = bool(group["decoupled_weight_decay"]) and decay != 0
     flags = {"decay": decay != 0 and not decoupled, "decoupled": decoupled}
-    return 1 - lr * decay if decoupled else decay, flags
+    return (1.0, decay, flags) if decoupled else (decay, None, flags)
 
 
-def scalar(value: float, group: Group) -> Tensor:
-    """A 0-dim tensor for the state: float32, or float64 where that is the default dtype."""
+def scalar(value: float, group: Group, p: Tensor | None = None) -> Tensor:
+    """A 0-dim tensor for the state: float32, or float64 where that is the default dtype. It lies in
+    the host's memory, or, where steps are ``capturable``, beside the parameter."""
     wide = dtypes.get_default_dtype() is dtypes.float64 and not group.get("fused")
-    result: Tensor = T.full((), value, dtype=dtypes.float64 if wide else dtypes.float32)
+    device = p._layout.device if p is not None and group.get("capturable") else CPU
+    result: Tensor = T.full(
+        (), value, dtype=dtypes.float64 if wide else dtypes.float32, device=device
+    )
     return result
 
 
@@ -293,7 +357,7 @@ def functional(cls: type[StepOptimizer], lists: str, options: str, settings: str
         check_options(cls.__name__, group, tensors)
         frame = cls.__new__(cls)
         frame._counters = {}
-        run = recorded if group["differentiable"] else in_place
+        run = runner(group, tensors, group["differentiable"])
         result = frame._settings(group)
         for k, (p, grad) in enumerate(zip(tensors, grads, strict=True)):
             state = {key: values[k] for (_, key), values in zip(keys, states, strict=True)
@@ -305,6 +369,8 @@ def functional(cls: type[StepOptimizer], lists: str, options: str, settings: str
             for (_, key), values in zip(keys, states, strict=True):
                 if len(values) > k:
                     values[k] = state.get(key)
+        if type(run) is JoinedSteps:
+            run.run()
 
     update.__name__ = update.__qualname__ = name
     update.__module__ = cls.__module__

@@ -24,7 +24,8 @@ DeviceDtypeDict = dict[Any, Tensor]
 _params_doc = """params (iterable): parameters, named parameters, or dicts that define groups"""
 _foreach_doc = """foreach (bool, optional): a hint, without effect (default: None)"""
 _fused_doc = """fused (bool, optional): a hint, without effect (default: None)"""
-_capturable_doc = """capturable (bool, optional): for accelerators only (default: False)"""
+_capturable_doc = """capturable (bool, optional): counts steps on the GPU, so that a CUDA graph can
+            hold a step (default: False)"""
 _differentiable_doc = """differentiable (bool, optional): let autograd record the step
             (default: False)"""
 _maximize_doc = """maximize (bool, optional): step along the gradient instead of against it

@@ -11,13 +11,17 @@ from antorcha.optim.frame import (
     State,
     StepOptimizer,
     check_betas,
+    check_count,
     functional,
+    learning_rate,
     number,
+    run_counted,
     scalar,
     weight_decay,
     zeros,
 )
 from antorcha.optim.optimizer import check
+from antorcha.optim.together import JoinedSteps, log_of
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["NAdam", "nadam"]
@@ -40,9 +44,10 @@ class NAdam(StepOptimizer):
         weight_decay (float): L2 penalty. Default: 0
         momentum_decay (float): how fast the momentum reaches beta1. Default: 4e-3
         decoupled_weight_decay (bool): decay the weights themselves, as AdamW. Default: False
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        foreach (bool): accepted; a step is always fused
         maximize (bool): step along the gradient instead of against it. Default: False
-        capturable (bool): for accelerators only. Default: False
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
         differentiable (bool): let autograd record the step. Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(2))
@@ -83,30 +88,35 @@ class NAdam(StepOptimizer):
 
     def _start(self, group: Group, p: Tensor) -> State:
         return {
-            "step": scalar(0.0, group), "mu_product": scalar(1.0, group), "exp_avg": zeros(p),
+            "step": scalar(0.0, group, p), "mu_product": scalar(1.0, group, p), "exp_avg": zeros(p),
             "exp_avg_sq": zeros(p),
         }  # fmt: skip
 
     def _settings(self, group: Group) -> Any:
         beta1, beta2 = number(group["betas"][0], group), number(group["betas"][1], group)
-        lr = number(group["lr"], group)
-        decay, of_decay = weight_decay(group, lr)
+        decay, share, of_decay = weight_decay(group)
         flags = optim_step.nadam.flags(maximize=group["maximize"], near=1 - beta1 < 0.5, **of_decay)
         momentum_decay = number(group["momentum_decay"], group)
-        return lr, beta1, beta2, number(group["eps"], group), decay, momentum_decay, flags
+        numbers = (
+            learning_rate(group), beta1, beta2, 1 - beta1, 1 - beta2, log_of(beta2, group),
+            number(group["eps"], group), decay, share, momentum_decay,
+        )  # fmt: skip
+        return numbers, (beta1, momentum_decay), flags
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
-        lr, beta1, beta2, eps, decay, momentum_decay, flags = settings
-        step = self._advance(state)
-        mu, after = [beta1 * (1.0 - 0.5 * 0.96 ** (t * momentum_decay)) for t in (step, step + 1)]
-        state["mu_product"].mul_(mu)
-        product = number(state["mu_product"])
-        size_g = lr * (1.0 - mu) / (1.0 - product)
-        size_mean = lr * after / (1.0 - product * after)
-        numbers = (
-            1 - beta1, beta2, 1 - beta2, 1 - beta2**step, size_g, size_mean, eps, decay,
-        )  # fmt: skip
-        run(optim_step.nadam, [p, grad, state["exp_avg"], state["exp_avg_sq"]], numbers, flags)
+        numbers, of_momentum, flags = settings
+        counts = (state["step"], state["mu_product"])
+        if type(run) is JoinedSteps and run.capturable:
+            for each in counts:
+                check_count("NAdam", p, each)
+            run.before(optim_step.nadam_count, counts, of_momentum)
+            known: tuple[Any, ...] = (None, None)
+        else:
+            step = self._advance(state)
+            state["mu_product"].mul_(optim_step.nadam_momentum(step, *of_momentum))
+            known = step, number(state["mu_product"])
+        tensors = [p, grad, state["exp_avg"], state["exp_avg_sq"]]
+        run_counted(run, optim_step.nadam, tensors, counts, known, numbers, flags)
 
 
 nadam = functional(

@@ -17,10 +17,11 @@ from typing import Any
 
 from antorcha.autograd import enable_grad
 from antorcha.autograd.hooks import RemovableHandle
-from antorcha.core import modes
+from antorcha.core import dtypes, modes
 from antorcha.core.device import CPU
 from antorcha.core.hooks import hooks
 from antorcha.errors import ArgumentError, ValueRangeError, no_such_name, warn
+from antorcha.ops import tensor_lists
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
@@ -216,13 +217,15 @@ class Optimizer:
             self._drop_grads(set_to_none)
 
     def _drop_grads(self, set_to_none: bool) -> None:
+        left = []
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
                     param._grad = None
                 elif param._grad is not None:
-                    grad = param._grad.detach_().requires_grad_(False)
-                    grad.zero_()
+                    left.append(param._grad.detach_().requires_grad_(False))
+        if left:
+            tensor_lists.clear(left)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of all parameters; ``closure`` computes the loss again and returns it."""
@@ -293,13 +296,18 @@ class Optimizer:
                 "loaded state dict contains a parameter group that doesn't match the size of "
                 "optimizer's group"
             )
+        capturing = {
+            id(p) for old, new in zip(groups, saved, strict=True) if new.get("capturable")
+            for p in old["params"]
+        }  # fmt: skip
         numbers = itertools.chain.from_iterable([g["params"] for g in saved])
         params = itertools.chain.from_iterable([g["params"] for g in groups])
         owners = dict(zip(numbers, params, strict=True))
         state: Any = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in owners:
-                state[owners[key]] = _fitted(owners[key], value, None)
+                param = owners[key]
+                state[param] = _fitted(param, value, None, id(param) in capturing)
             else:
                 state[key] = value
         for old, new in zip(groups, saved, strict=True):
@@ -374,19 +382,22 @@ def remove_global_step_hooks() -> None:
     _global_optimizer_post_hooks.clear()
 
 
-def _fitted(param: Tensor, value: Any, key: Any) -> Any:
+def _fitted(param: Tensor, value: Any, key: Any, capturable: bool) -> Any:
     """A loaded value, its tensors with the parameter's device, and its dtype where that is real
-    (counts keep theirs)."""
+    (counts keep theirs; they lie beside the parameter only where steps are ``capturable``)."""
     if isinstance(value, Tensor):
         if key == "step":
-            return value.clone()
+            if not capturable:
+                return value.clone()
+            return value.to(param._layout.device, dtypes.float32, copy=True)
         if param._layout.dtype.kind == "f":
             return value.to(param._layout.device, param._layout.dtype, copy=True)
         return value.to(param._layout.device, copy=True)
     if isinstance(value, dict):
-        return {k: _fitted(param, v, k) for k, v in value.items()}
+        return {k: _fitted(param, v, k, capturable) for k, v in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return type(value)([_fitted(param, v, None) for v in value])  # type: ignore[call-arg]
+        every = [_fitted(param, v, None, capturable) for v in value]
+        return type(value)(every)  # type: ignore[call-arg]
     return value
 
 

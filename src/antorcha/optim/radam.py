@@ -12,12 +12,14 @@ from antorcha.optim.frame import (
     StepOptimizer,
     check_betas,
     functional,
+    learning_rate,
     number,
     scalar,
     weight_decay,
     zeros,
 )
 from antorcha.optim.optimizer import check
+from antorcha.optim.together import log_of
 from antorcha.runtime.tensor import Tensor
 
 __all__ = ["RAdam", "radam"]
@@ -40,9 +42,10 @@ class RAdam(StepOptimizer):
         eps (float): added to the denominator. Default: 1e-8
         weight_decay (float): L2 penalty. Default: 0
         decoupled_weight_decay (bool): decay the weights themselves, as AdamW. Default: False
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        foreach (bool): accepted; a step is always fused
         maximize (bool): step along the gradient instead of against it. Default: False
-        capturable (bool): for accelerators only. Default: False
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
         differentiable (bool): let autograd record the step. Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(2))
@@ -79,20 +82,28 @@ class RAdam(StepOptimizer):
         super().__init__(params, defaults)
 
     def _start(self, group: Group, p: Tensor) -> State:
-        return {"step": scalar(0.0, group), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
+        return {"step": scalar(0.0, group, p), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
 
     def _settings(self, group: Group) -> Any:
         beta1, beta2 = number(group["betas"][0], group), number(group["betas"][1], group)
-        lr = number(group["lr"], group)
-        decay, of_decay = weight_decay(group, lr)
+        decay, share, of_decay = weight_decay(group)
         flags = {"maximize": group["maximize"], "near": 1 - beta1 < 0.5, **of_decay}
-        return lr, beta1, beta2, number(group["eps"], group), decay, flags
+        lr, eps = learning_rate(group), number(group["eps"], group)
+        logs = [log_of(beta, group) for beta in (beta1, beta2)]
+        return lr, beta1, beta2, eps, decay, share, flags, *logs
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
-        lr, beta1, beta2, eps, decay, flags = settings
-        step = self._advance(state)
-        unseen = 1 - beta2**step
+        lr, beta1, beta2, eps, decay, share, flags, log1, log2 = settings
+        fused = optim_step.radam
+        tensors = [p, grad, state["exp_avg"], state["exp_avg_sq"]]
         longest = 2 / (1 - beta2) - 1
+        step = self._count(run, p, state)
+        if step is None:
+            known = (lr, beta2, 1 - beta1, 1 - beta2, log1, log2, longest, eps, decay, share)
+            packed = fused.flags(**flags, rectified=True, judged=True)
+            run(fused, tensors, known, packed, (state["step"],))
+            return
+        unseen = 1 - beta2**step
         length = longest - 2 * step * beta2**step / unseen
         rectified = length > 5.0
         rectify = 1.0
@@ -102,11 +113,10 @@ class RAdam(StepOptimizer):
                 / ((longest - 4) * (longest - 2) * length)
             ) ** 0.5  # fmt: skip
         numbers = (
-            1 - beta1, beta2, 1 - beta2, 1 - beta1**step, lr, unseen**0.5, rectify, eps, decay,
+            1 - beta1, beta2, 1 - beta2, 1 - beta1**step, lr, unseen**0.5, rectify, eps,
+            optim_step.less(decay, lr, share),
         )  # fmt: skip
-        fused = optim_step.radam
-        tensors = [p, grad, state["exp_avg"], state["exp_avg_sq"]]
-        run(fused, tensors, numbers, fused.flags(**flags, rectified=rectified))
+        run(fused, tensors, numbers, fused.flags(**flags, rectified=rectified, judged=False))
 
 
 radam = functional(

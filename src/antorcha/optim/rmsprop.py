@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from antorcha.ops import optim_step
-from antorcha.optim.frame import Group, Run, State, StepOptimizer, functional, number, scalar, zeros
+from antorcha.optim.frame import (
+    Group,
+    Run,
+    State,
+    StepOptimizer,
+    functional,
+    learning_rate,
+    number,
+    scalar,
+    zeros,
+)
 from antorcha.optim.optimizer import check
 from antorcha.runtime.tensor import Tensor
 
@@ -36,8 +46,9 @@ class RMSprop(StepOptimizer):
         momentum (float): Default: 0
         centered (bool): divide by the standard deviation. Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
-        capturable (bool): for accelerators only. Default: False
+        foreach (bool): accepted; a step is always fused
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
         differentiable (bool): let autograd record the step. Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(1))
@@ -72,7 +83,7 @@ class RMSprop(StepOptimizer):
         super().__init__(params, defaults)
 
     def _start(self, group: Group, p: Tensor) -> State:
-        state = {"step": scalar(0.0, group), "square_avg": zeros(p)}
+        state = {"step": scalar(0.0, group, p), "square_avg": zeros(p)}
         if group["momentum"] > 0:
             state["momentum_buffer"] = zeros(p)
         if group["centered"]:
@@ -81,7 +92,7 @@ class RMSprop(StepOptimizer):
 
     def _settings(self, group: Group) -> Any:
         momentum, centered = number(group["momentum"], group), bool(group["centered"])
-        lr, alpha = number(group["lr"], group), number(group["alpha"], group)
+        lr, alpha = learning_rate(group), number(group["alpha"], group)
         decay = number(group["weight_decay"], group)
         numbers = [lr, alpha, 1 - alpha, number(group["eps"], group), decay]
         flags = {"maximize": group["maximize"], "decay": decay != 0}
@@ -97,7 +108,7 @@ class RMSprop(StepOptimizer):
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
         fused, names, numbers, flags = settings
-        self._advance(state)
+        self._count(run, p, state)
         run(fused, [p, grad, *[state[name] for name in names]], numbers, flags)
 
 

@@ -37,8 +37,9 @@ class Rprop(StepOptimizer):
         lr (float or Tensor): the first step size. Default: 1e-2
         etas (pair of float): the factors of shrinking and growing. Default: (0.5, 1.2)
         step_sizes (pair of float): the least and the largest step size. Default: (1e-6, 50)
-        capturable (bool): for accelerators only. Default: False
-        foreach (bool): accepted; a step is always one fused kernel for each parameter
+        capturable (bool): count steps on the GPU, so that a CUDA graph can hold a step.
+            Default: False
+        foreach (bool): accepted; a step is always fused
         maximize (bool): step along the gradient instead of against it. Default: False
         differentiable (bool): let autograd record the step. Default: False
 
@@ -72,14 +73,14 @@ class Rprop(StepOptimizer):
 
     def _start(self, group: Group, p: Tensor) -> State:
         size = filled(p, number(group["lr"]))
-        return {"step": scalar(0.0, group), "prev": zeros(p), "step_size": size}
+        return {"step": scalar(0.0, group, p), "prev": zeros(p), "step_size": size}
 
     def _settings(self, group: Group) -> Any:
         numbers = [number(value) for value in (*group["etas"], *group["step_sizes"])]
         return numbers, optim_step.rprop.flags(maximize=group["maximize"])
 
     def _update(self, run: Run, p: Tensor, grad: Tensor, state: State, settings: Any) -> None:
-        self._advance(state)
+        self._count(run, p, state)
         run(optim_step.rprop, [p, grad, state["prev"], state["step_size"]], *settings)
 
 

@@ -40,7 +40,7 @@ class SGD(StepOptimizer):
         weight_decay (float): L2 penalty. Default: 0
         nesterov (bool): Default: False
         maximize (bool): step along the gradient instead of against it. Default: False
-        foreach, fused (bool): accepted; a step is always one fused kernel for each parameter
+        foreach, fused (bool): accepted; a step is always fused
         differentiable (bool): let autograd record the step. Default: False
 
     >>> w = torch.nn.Parameter(torch.ones(2))

@@ -34,6 +34,7 @@ from antorcha.lang.native import (
     raw,
     u8,
     u32,
+    u64,
     void,
 )
 from antorcha.lang.native.digest import digest_of
@@ -131,6 +132,8 @@ PyErr_SetObject = Extern("PyErr_SetObject", void, raw, raw)
 # ---- threads
 PyEval_SaveThread = Extern("PyEval_SaveThread", raw)
 PyEval_RestoreThread = Extern("PyEval_RestoreThread", void, raw)
+PyThreadState_Get = Extern("PyThreadState_Get", raw)
+PyThreadState_GetID = Extern("PyThreadState_GetID", u64, raw)
 
 # ---- objects and the collector
 PyObject_GC_New = Extern("_PyObject_GC_New", raw, raw)

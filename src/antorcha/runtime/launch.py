@@ -10,7 +10,9 @@ free what the address leads to.
 
 A kernel is func[i64, ptr[raw], ptr[i64]]: kernel(bufs, desc), where bufs holds the address of each
 output, then of each input; a Python number arrives as the address of an f64, an i64, or two f64.
-It returns 0, or an error code that the plan's `fail` turns into an exception.
+It returns 0, or an error code that the plan's `fail` turns into an exception; or AGAIN, when it has
+done nothing yet: then the first word of `desc` is a Python callable, which prepares what it needs
+(a device's kernels are compiled, its driver made ready for this thread), and it is run once more.
 
 From `gil_threshold` elements on, the interpreter lock is released while the kernel runs; the
 storages are then held and pinned.  Versions are the caller's affair.
@@ -88,6 +90,7 @@ from antorcha.runtime.launched import (
     register,
 )
 from antorcha.runtime.memory.alloc import LARGEST, allocate, release
+from antorcha.runtime.memory.device_memory import DEVICE_SIZES
 from antorcha.runtime.memory.storage import (
     LOCKED,
     NO_MEMORY,
@@ -125,6 +128,7 @@ class LaunchPlan:
     fail: raw  # Python: code -> exception; the plan's owner holds it
 
 
+AGAIN = -(1 << 40)
 TENSOR, F64, I64, C128 = 0, 1, 2, 3
 KINDS = {"f64": F64, "i64": I64, "c128": C128}
 SMALL = 12
@@ -323,12 +327,24 @@ def run_unlocked(plan: ptr[LaunchPlan], args: ptr[raw], nargs: i64, bufs: ptr[ra
 
 @native(export=True)
 def kernel_error(plan: ptr[LaunchPlan], code: i64) -> void:
+    if failed():  # (it has raised what is wrong)
+        return
     arg = local(raw)
     arg[0] = PyLong_FromLongLong(code)
     if arg[0] is not None:
         raise_object(PyObject_Vectorcall(plan.fail, arg, 1, None))
         Py_DecRef(arg[0])
     refused[0] = 1
+
+
+@native(export=True)
+def prepare(plan: ptr[LaunchPlan]) -> bool:
+    """What a kernel asks for that is to be run again; False with an exception."""
+    done = PyObject_Vectorcall(ptr[raw](plan.desc)[0], ptr[raw](0), 0, None)
+    if done is None:
+        return False
+    Py_DecRef(done)
+    return True
 
 
 @inline
@@ -342,16 +358,29 @@ def run(plan, args, nargs, bufs):
 def with_output(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr[f64]) -> raw:
     """fresh, once there is room for the operands."""
     plan = ptr[LaunchPlan](ptr[StorageObject](self).ptr)
+    out = raw(0)
+    if plan.out_nbytes < DEVICE_SIZES:  # (that may run Python: it comes first)
+        out = make_storage(plan.out_nbytes)
+        if out is None:
+            return None
     if not take_arguments(self, args, bufs, numbers, 1):
+        if out is not None:
+            Py_DecRef(out)
         return None
-    out = make_storage(plan.out_nbytes)
     if out is None:
-        return None
+        out = make_storage(plan.out_nbytes)
+        if out is None:
+            return None
     bufs[0] = ptr[StorageObject](out).ptr
     if CHECKED and not are_written(self, bufs):
         Py_DecRef(out)
         return None
     code = run(plan, args, nargs, bufs)
+    while code == AGAIN:
+        if not prepare(plan) or not take_arguments(self, args, bufs, numbers, 1):
+            Py_DecRef(out)
+            return None
+        code = run(plan, args, nargs, bufs)
     if code != 0:
         Py_DecRef(out)
         kernel_error(plan, code)
@@ -368,6 +397,10 @@ def in_place(self: raw, args: ptr[raw], nargs: i64, bufs: ptr[raw], numbers: ptr
     if CHECKED and not are_written(self, bufs):
         return None
     code = run(plan, args, nargs, bufs)
+    while code == AGAIN:
+        if not prepare(plan) or not take_arguments(self, args, bufs, numbers, 0):
+            return None
+        code = run(plan, args, nargs, bufs)
     if code != 0:
         kernel_error(plan, code)
         return None
@@ -549,6 +582,7 @@ def make_launch(
     fail: Callable[[int], BaseException] | None = None,
     what: Any = None,
     sizes: Sequence[int] = (),
+    room: int = 0,
 ) -> LaunchWithOwner:
     """Plans calls of the kernel at `kernel_addr`.
 
@@ -558,13 +592,14 @@ def make_launch(
     what: what the kernel computes (a description of ``lang.kernels``), for people to read.
     sizes: where `desc` has the number of elements, if nothing else in it depends on their number
     (as long as there are two at least, and fewer than `gil_threshold()`).
+    room: of a device, what is added to the bytes of a fresh output (``storage.rooms``).
     """
     slots = (*outs, *ins)
     if kernel_addr <= 0 or len(slots) > MAX_OPERANDS or any([isinstance(s, str) for s in outs]):
         raise ArgumentError(
             "make_launch: a kernel's address, and at most 65536 operands, are needed"
         )
-    words, start = _words(kernel_addr, desc, slots, len(outs), work)
+    words, start = _words(kernel_addr, desc, slots, len(outs), work, room)
     if traces and any([is_symbol(word) for word in words]):
         draft = LaunchDraft(words, start, len(outs), fail, what, sizes)
         return LaunchWithOwner(PendingLaunch(draft, "fresh"), PendingLaunch(draft, "into"))
@@ -572,7 +607,7 @@ def make_launch(
 
 
 def _words(
-    kernel_addr: int, desc: Sequence[int], slots: Sequence[Slot], outs: int, work: int
+    kernel_addr: int, desc: Sequence[int], slots: Sequence[Slot], outs: int, work: int, room: int
 ) -> tuple[list[int], int]:
     """A launch's words, and where among them the description is; the addresses are filled in by
     ``Owner.hold``."""
@@ -588,7 +623,7 @@ def _words(
         raise ArgumentError("make_launch: a fresh output begins at byte 0")
     head = [
         kernel_addr, 0, outs, len(slots), given if one else -1, given + 2 * outs, work,
-        operands[3] if one else 0, 0,
+        operands[3] + room if one and room else operands[3] if one else 0, 0,
     ]  # fmt: skip
     return [*head, *operands, kernel_addr, *desc], len(head) + len(operands) + 1
 

@@ -14,9 +14,20 @@ from typing import Any, Literal
 
 from antorcha.core.symbols import Untold
 from antorcha.errors import NativeError
+from antorcha.runtime.memory.layout import Layout
 
 Slot = tuple[int, int, int] | Literal["f64", "i64", "c128"]
 """A tensor: (itemsize, lowest byte touched, one past the highest), from its offset; or a number."""
+
+
+def slot_of(what: Any) -> Slot:
+    """How a launch sees an operand: a tensor's layout, or the type of a number."""
+    if isinstance(what, Layout):
+        size = what.itemsize
+        return size, what.low * size, what.high * size
+    if what is complex:
+        return "c128"
+    return "f64" if what is float else "i64"
 
 
 def _explain(fail: Callable[[int], Any] | None, code: int) -> BaseException:

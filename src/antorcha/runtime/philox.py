@@ -34,6 +34,7 @@ LANES = 132 * 2048
 ROUNDS = 10
 MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+REJECTING = ("gamma", "poisson", "binomial")
 WORD = 0xFFFFFFFF
 WORDS = 4  # of a block; an offset counts words
 STATE_BYTES = 16
@@ -53,7 +54,10 @@ def block_of(counter: Any, key: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def numbers_of_block(what: Draw, dtype_name: str) -> int:
-    """How many numbers of a draw a block gives: 4 of 32 bits, or 2 of 64."""
+    """How many numbers of a draw a block gives: 4 of 32 bits, or 2 of 64; 1 where a number may need
+    more blocks, which differ in the counter's last word."""
+    if what.distribution in REJECTING:
+        return 1
     if what.distribution == "random":
         return 2 if bounds_of(dtype_name, *what.parameters)[2] else 4
     return 2 if dtype_name in ("float64", "complex128") else 4
@@ -123,13 +127,6 @@ class PhiloxGenerator:
             seed, offset = self._seed, self._offset
             self._offset = (offset + words) % (1 << 64)
         return _signed(seed), _signed(offset)
-
-    def next_seed(self) -> int:
-        """64 bits of this stream, to seed a generator of the host's with."""
-        seed, offset = [value % (1 << 64) for value in self.take(WORDS)]
-        start = offset // WORDS
-        words = block_of((start & WORD, start >> 32, 0, 0), (seed & WORD, seed >> 32))
-        return int(words[0] | words[1] << 32)
 
 
 def _signed(word: int) -> int:

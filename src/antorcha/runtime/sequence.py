@@ -47,7 +47,7 @@ from antorcha.runtime.memory.storage import (
     Storage,
     StorageObject,
     make_storage,
-    new_storage,
+    rooms,
 )
 from antorcha.runtime.objects import words_in_memory
 
@@ -339,10 +339,11 @@ class Sequence:
 
     def allocate(self, nbytes: int, how: Callable[[int], Any]) -> int:
         """Fresh memory, of the device whose allocator it is."""
-        if how is not new_storage:
+        if how not in rooms:
             return self.run(how, self.constant(nbytes))
         out = self._new()
-        self.steps.append((ALLOCATE, [nbytes], [out], []))
+        more = rooms[how]  # (a symbol stays what it is on the host)
+        self.steps.append((ALLOCATE, [nbytes + more if more else nbytes], [out], []))
         return out
 
     def move(self, offset: int, distance: int) -> int:

@@ -8,11 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from antorcha.core import dtypes
+from antorcha.core.device import backend
+from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError, warn
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 from antorcha.tensor.create import tensor
 from antorcha.tensor.methods import set_methods
+
+storages = lazy("antorcha.runtime.memory.storage")
 
 _NO_DEVICES = ("is_xpu", "is_ipu", "is_hpu", "is_maia", "is_mtia", "is_vulkan", "is_xla",
                "is_mkldnn")  # fmt: skip
@@ -99,9 +103,13 @@ def _any_true(self: Tensor) -> Any:
 def record_stream(self: Tensor, stream: Any) -> None:
     """Tells that another stream uses the tensor: its memory goes to no other before that stream has
     done what it was given so far. Raises RuntimeError on the CPU."""
-    owner = self._storage.owner
-    while hasattr(owner, "owner"):  # a part of another storage
-        owner = owner.owner
+    storage = self._storage
+    while isinstance(storage.owner, storages.Storage):  # a part of another storage
+        storage = storage.owner
+    owner = storage.owner
+    if storage.flags & storages.POOLED:
+        gpu: Any = backend(self._layout.device)  # (only a GPU's memory is pooled)
+        owner = gpu.gpu.memory.own(storage)
     if not hasattr(owner, "used_by") or self._layout.device.type == "cpu":
         where = self._layout.device
         raise ShapeError(f"record_stream: {where} has no streams; leave it out")

@@ -36,8 +36,8 @@ def _counted(plan: Plan, given: list[Layout | None]) -> tuple[str, int]:
     name, out = plan.op.name, plan.outs[0]
     if name in ("conv_forward", "conv_data", "conv_weight"):
         return _convolution(name, given, out)
-    if name == "attention":
-        return _attention(given, out)
+    if name in ("attention", "attention_with_sums", "attention_backward"):
+        return _attention(name, given, out)
     if name not in _PRODUCTS:
         return aten_name(plan), 0
     first, second = given[1:3] if name in ("addmm", "baddbmm") else given[:2]
@@ -53,13 +53,16 @@ def _counted(plan: Plan, given: list[Layout | None]) -> tuple[str, int]:
     return name, 2 * out.numel * first.shape[-1]
 
 
-def _attention(given: list[Layout | None], out: Layout) -> tuple[str, int]:
-    """Both products, as they count where a graph records them."""
-    query, key = given[:2]
+def _attention(name: str, given: list[Layout | None], out: Layout) -> tuple[str, int]:
+    """Both products, or the four of the gradient, as they count where a graph records them."""
+    query, key, value = given[:3]
     assert query is not None
     assert key is not None
+    assert value is not None
     scores = prod(out.shape[:-1]) * key.shape[-2]
-    return "mm" if out.ndim == 2 else "bmm", 2 * scores * (query.shape[-1] + out.shape[-1])
+    count = 4 if name == "attention_backward" else 2
+    flops = count * scores * (query.shape[-1] + value.shape[-1])
+    return "mm" if out.ndim == 2 else "bmm", flops
 
 
 def _convolution(name: str, given: list[Layout | None], out: Layout) -> tuple[str, int]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from antorcha.devices.cuda import device, driver, gpu, memory, modules
+from antorcha.devices.cuda.libraries import loader
 from antorcha.devices.gpu.frame import GridStep
 from antorcha.devices.sim import device as sim
 from antorcha.devices.sim.memory import TAG
@@ -283,6 +284,7 @@ class FakeLibrary:
         return SUCCESS
 
     def do_cuMemFree(self, address: int) -> int:
+        assert not self.capturing(), "memory is given back, which waits, during a capture"
         self.do_cuCtxSynchronize()
         self._free(address)
         return SUCCESS
@@ -473,13 +475,19 @@ def forget() -> None:
     gpu.forget()
     device.forget()
     modules.forget()
+    loader.forget()
     memory.pinned.forget()
     plan.flush()
 
 
+def no_library(name: str) -> Any:
+    raise OSError(f"lib{name}.so: cannot open shared object file")
+
+
 def install(monkeypatch: Any, library: FakeLibrary) -> FakeLibrary:
-    """Puts the fake in libcuda's place."""
+    """Puts the fake in libcuda's place; NVIDIA's libraries are not installed beside it."""
     forget()
+    monkeypatch.setattr(loader, "open_library", no_library)
     monkeypatch.setattr(driver, "open_library", lambda: library)
     monkeypatch.setattr(modules, "image_of", library.image_of)
     return library

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -246,6 +247,19 @@ def test_graphs(library: FakeLibrary) -> None:
     assert torch.cuda.memory_allocated() < held
 
 
+def test_an_older_graphs_memory_goes_during_a_capture(library: FakeLibrary) -> None:
+    x = torch.ones(8, device="cuda")
+    x + 1
+    for _ in range(3):
+        graph = torch.cuda.CUDAGraph()  # (the one before goes here)
+        with torch.cuda.graph(graph):
+            y = x + 1  # (and the tensor that held its memory here)
+        graph.replay()
+        assert y.sum().item() == 16
+    freed = library.calls.count("cuMemFree_v2")
+    assert freed >= 2
+
+
 def test_what_a_graph_cannot_hold_is_refused(library: FakeLibrary) -> None:
     x = torch.ones(8, device="cuda")
     x.sum().item()
@@ -293,3 +307,51 @@ def test_a_training_step_as_a_graph(library: FakeLibrary) -> None:
         want.append(4 * value**2)
         value *= 0.75
     assert np.allclose(losses, want), (losses, want)
+
+
+def test_an_optimizer_in_a_graph_counts_its_steps(library: FakeLibrary) -> None:
+    """As many steps as replays, with a learning rate that changes between them."""
+    ways: dict[str, Any] = {
+        "adam": (torch.optim.Adam, {}), "nadam": (torch.optim.NAdam, {}),
+        "asgd": (torch.optim.ASGD, {"lambd": 0.1}), "radam": (torch.optim.RAdam, {}),
+    }  # fmt: skip
+    rates = [0.1, 0.1, 0.05, 0.2]
+    for name, (make, options) in ways.items():
+        found = []
+        for device in ("cpu", "cuda"):
+            params = [torch.ones(n, device=device, requires_grad=True) for n in (3, 5)]
+            lr: Any = 0.1
+            if device == "cuda":
+                lr, options = torch.tensor(0.1, device="cuda"), {**options, "capturable": True}
+            optimizer = make(params, lr=lr, **options)
+
+            def step() -> None:
+                for p in params:  # noqa: B023
+                    p.grad.copy_(p.detach() * 3)
+                optimizer.step()  # noqa: B023
+
+            for p in params:
+                p.grad = torch.zeros_like(p)
+            if device == "cpu":
+                for rate in rates:
+                    optimizer.param_groups[0]["lr"] = rate
+                    step()
+            else:
+                with pytest.warns(UserWarning, match="running without CUDA graph capture"):
+                    step()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    step()
+                for rate in rates[1:]:
+                    lr.fill_(rate)
+                    graph.replay()
+                assert optimizer.state[params[0]]["step"].item() == 4
+            found.append([x for p in params for x in p.tolist()])
+        assert found[1] == pytest.approx(found[0], rel=1e-5), name
+    p = torch.ones(3, device="cuda", requires_grad=True)
+    p.grad = torch.ones(3, device="cuda")
+    plain = torch.optim.Adam([p])
+    plain.step()
+    graph = torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="capturable is False"), torch.cuda.graph(graph):
+        plain.step()

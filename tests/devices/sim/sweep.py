@@ -69,8 +69,9 @@ def spread(t: Tensor) -> Tensor:
     return view
 
 
-def call(op: Op, args: Any, kwargs: Any, grad: bool) -> list[Tensor]:
-    """The results, and the gradients of their sum where asked."""
+def call(op: Op, args: Any, kwargs: Any, grad: bool, second: bool = False) -> list[Tensor]:
+    """The results, and the gradients of their sum where asked; ``second``: those of the gradients'
+    sum, too."""
     args, kwargs = map_tensors((args, kwargs), lambda t: t.detach().clone() if grad else t)
     leaves = [t for t in tensors_in((args, kwargs)) if t.dtype.is_floating_point]
     if grad:
@@ -78,12 +79,21 @@ def call(op: Op, args: Any, kwargs: Any, grad: bool) -> list[Tensor]:
             leaf.requires_grad_()
     found = [t for t in results(op(*args, **kwargs)) if isinstance(t, Tensor)]
     ends = [t for t in found if t.requires_grad] if grad else []
-    if ends:
+    if ends and second:
+        total = sum([(t * t.detach().cos()).abs().sum() for t in ends])
+        firsts = antorcha.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+        again = [t for t in firsts if t is not None and t.requires_grad]
+        found += [t.detach() for t in firsts if t is not None]
+        if again:
+            sum([t.abs().sum() for t in again]).backward()
+    elif ends:
         sum([t.abs().sum() for t in ends]).backward()
     return [*found, *[leaf.grad for leaf in leaves if grad and leaf.grad is not None]]
 
 
-def check(op: Op, args: Any, kwargs: Any, grad: bool, strided: bool = False) -> str:
+def check(
+    op: Op, args: Any, kwargs: Any, grad: bool, strided: bool = False, second: bool = False
+) -> str:
     """What is wrong with a sample on the device; empty if nothing is."""
     if kwargs.get("device") is not None or not tensors_in((args, kwargs)):
         return ""
@@ -91,10 +101,10 @@ def check(op: Op, args: Any, kwargs: Any, grad: bool, strided: bool = False) -> 
     if strided:
         (args, kwargs), there = map_tensors((args, kwargs), spread), map_tensors(there, spread)
     try:
-        ours = call(op, args, kwargs, grad)
+        ours = call(op, args, kwargs, grad, second)
     except Exception as error:
         try:
-            call(op, *there, grad)
+            call(op, *there, grad, second)
         except type(error):
             return ""
         except Exception as other:
@@ -103,7 +113,7 @@ def check(op: Op, args: Any, kwargs: Any, grad: bool, strided: bool = False) -> 
     if any([t.dtype.name in LACKING.get(DEVICE, ()) for t in ours]):
         return ""
     try:
-        theirs = call(op, *there, grad)
+        theirs = call(op, *there, grad, second)
         if len(ours) != len(theirs):
             return f"gives {len(theirs)} tensors, not {len(ours)}"
         found = [differs(a, b) for a, b in zip(ours, theirs, strict=True)]
@@ -113,17 +123,20 @@ def check(op: Op, args: Any, kwargs: Any, grad: bool, strided: bool = False) -> 
 
 
 def sweep(
-    ops: list[Op], dtypes: Any = ("float32",), strided: bool = False, grad: bool = False
-) -> list[str]:
+    ops: list[Op], dtypes: Any = ("float32",), strided: bool = False, grad: bool = False,
+    second: bool = False,
+) -> list[str]:  # fmt: skip
     """Everything that differs; no convolution rounds to TF32."""
     before, switches.cudnn.allow_tf32 = switches.cudnn.allow_tf32, False
     try:
-        return _sweep(ops, dtypes, strided, grad)
+        return _sweep(ops, dtypes, strided, grad, second)
     finally:
         switches.cudnn.allow_tf32 = before
 
 
-def _sweep(ops: list[Op], dtypes: Any, strided: bool, grad: bool) -> list[str]:
+def _sweep(
+    ops: list[Op], dtypes: Any, strided: bool, grad: bool, second: bool
+) -> list[str]:  # fmt: skip
     wrong = []
     for op in ops:
         if is_random(op):
@@ -136,9 +149,8 @@ def _sweep(ops: list[Op], dtypes: Any, strided: bool, grad: bool) -> list[str]:
             for k, (args, kwargs) in enumerate(given):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    text = check(
-                        op, args, kwargs, grad and differentiable(op, args, kwargs), strided
-                    )
+                    wanted = (grad or second) and differentiable(op, args, kwargs)
+                    text = check(op, args, kwargs, wanted, strided, second)
                 if text:
                     wrong.append(f"{op.name} {dtype} sample {k}: {text}")
     return wrong

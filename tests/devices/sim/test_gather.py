@@ -104,6 +104,11 @@ def gathers(dtype: str) -> Iterator[Case]:
     yield "rows", t.embedding, (table, places((130, 9), 50))
     yield "rows of an odd address", t.embedding, (table.view(-1)[1:3137].view(49, 64),
                                                   places((30,), 49))  # fmt: skip
+    yield "long rows", t.embedding, (numbers(dtype, 3, 8200), places((4,), 3))
+    for size in (31, 48, 100, 768):
+        middle = numbers(dtype, 2, 9, size)
+        yield f"rows of {size}", t.index_select, (middle, 1, places((11,), 9))
+        yield f"columns of {size}", t.index_select, (middle.permute(2, 1, 0), 1, places((5,), 9))
     yield "0 dims", t.gather, (numbers(dtype), 0, t.tensor(0))
     yield "0 dims at 1", t.gather, (numbers(dtype), 0, t.tensor([0]))
     yield "select of 0 dims", t.index_select, (numbers(dtype), 0, t.tensor([0]))

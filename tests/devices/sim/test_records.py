@@ -34,6 +34,12 @@ def test_strided_operands() -> None:
 
 
 @pytest.mark.slow
+def test_gradients_of_gradients() -> None:
+    wrong = sweep(records(), ("float64",), second=True)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
 def test_other_dtypes() -> None:
     wrong = sweep(records(), [d for d in DTYPES if d != "float32"])
     assert not wrong, "\n".join(wrong)

@@ -235,9 +235,9 @@ def _kernel_for(T: Any, causal: bool) -> Any:
 
 
 def compile_attention(what: Attention, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    (out,), (query, key, value) = outs, ins
+    out, (query, key, value) = outs[0], ins
     T = TYPES.get(out.dtype.name)
-    if T is None or out.strides[-1] != 1 or value.strides[-1] != 1:
+    if T is None or len(outs) > 1 or out.strides[-1] != 1 or value.strides[-1] != 1:
         raise Unsupported
     *heads, queries, features = query.shape
     keys, width = value.shape[-2:]

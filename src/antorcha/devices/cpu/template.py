@@ -36,7 +36,7 @@ from antorcha.lang.native import (
 from antorcha.lang.native.machine import target
 from antorcha.lang.native.types import Ty
 from antorcha.runtime.launch import make_launch
-from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.launched import slot_of
 from antorcha.runtime.pool import pool_run
 
 MAX_DIMS = 12  # that an odometer has
@@ -252,19 +252,11 @@ def words_of(sizes: Sequence[int], columns: Sequence[Any]) -> list[int]:
     return words
 
 
-def slot(what: Any) -> Any:
-    """How the launcher sees an operand."""
-    if isinstance(what, Layout):
-        size = what.itemsize
-        return (size, what.low * size, what.high * size)
-    return {float: "f64", complex: "c128"}.get(what, "i64")
-
-
 def launch(
     kernel: Any, words: Sequence[int], outs: Sequence[Any], ins: Sequence[Any], work: int,
     what: Any, fail: Any = None, sizes: Sequence[int] = (),
 ) -> Launch:  # fmt: skip
     """The launch of a compiled kernel; the arguments are those of `make_launch`."""
-    slots = [slot(o) for o in outs], [slot(i) for i in ins]
+    slots = [slot_of(o) for o in outs], [slot_of(i) for i in ins]
     result = make_launch(kernel.addr, words, *slots, work, fail, what, sizes)
     return Launch(result.fresh, result.into, (result, kernel))

@@ -28,3 +28,9 @@ def backend_of(device: Device) -> CudaBackend:
 def current_index() -> int | None:
     """The number of the GPU that ``device="cuda"`` means; None where there is no driver."""
     return here.device if driver.found() is not None else None
+
+
+def device_count() -> int:
+    """How many GPUs there are; 0 where there is no driver."""
+    found = driver.found()
+    return 0 if found is None else found.count

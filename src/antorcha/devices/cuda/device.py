@@ -17,18 +17,22 @@ import numpy as np
 from antorcha import config
 from antorcha.core import dtypes
 from antorcha.core.memo import kept
-from antorcha.devices.cuda import modules
+from antorcha.devices.cuda import modules, native_launch
 from antorcha.devices.cuda.gpu import Gpu, gpu
+from antorcha.devices.cuda.libraries import compile_by_library
 from antorcha.devices.cuda.memory import pinned
 from antorcha.devices.cuda.streams import Report, StreamHandle
 from antorcha.devices.gpu.frame import GridPlan, GridStep, planning
-from antorcha.devices.gpu.launcher import Words, check_inside, compile_for
+from antorcha.devices.gpu.launcher import LoadedPlan, Words, check_inside, compile_for
+from antorcha.devices.gpu.templates import attends
 from antorcha.errors import MissingFeature
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Description, Launch, MatMul, Pointwise
+from antorcha.runtime.launched import LaunchWithOwner
+from antorcha.runtime.memory import device_memory
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
-from antorcha.runtime.memory.storage import Storage, wrap, wrap_elsewhere
+from antorcha.runtime.memory.storage import Storage, new_storage, rooms, wrap, wrap_elsewhere
 
 MOST_COPIES = 4096  # kernels for copies between layouts that are kept
 Array = np.ndarray[Any, Any]
@@ -48,13 +52,17 @@ class CudaBackend:
 
     name = "cuda"
     host_memory = False
+    runs_together = True
 
     def __init__(self, index: int) -> None:
         self.gpu: Gpu = gpu(index)
         self.copies: dict[Any, Launch] = {}
+        self.room = device_memory.room(0, index)
+        rooms[self.allocate] = self.room  # (machine code allocates for plans)
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-        return compile_for(self, what, outs, ins)
+        by_library = compile_by_library(self, what, outs, ins)
+        return compile_for(self, what, outs, ins) if by_library is None else by_library
 
     def plan_here(self) -> None:
         numbers = self.gpu.properties.numbers
@@ -65,10 +73,12 @@ class CudaBackend:
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
 
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
+        return attends(dtype, features, gradient)
+
     def allocate(self, nbytes: int) -> Storage:
         """A storage in the GPU's memory, undefined."""
-        block = self.gpu.memory.allocate(nbytes)
-        return wrap_elsewhere(block.address, nbytes, block)
+        return new_storage(nbytes + self.room)
 
     # ---- from and to the host
     def from_host(self, array: Array, out: Layout, wait: bool = True) -> Storage:
@@ -188,6 +198,11 @@ class CudaBackend:
         )
 
     # ---- for the launcher
+    def in_machine_code(
+        self, loaded: LoadedPlan, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
+    ) -> LaunchWithOwner | None:
+        return None if config.sync else native_launch.bound(self, loaded, what, outs, ins)
+
     def load(self, step: GridStep) -> int:
         return modules.function_of(self.gpu, step)
 
@@ -204,7 +219,7 @@ class CudaBackend:
         )
         if status:
             raise device.fault(f"cuLaunchKernel of {name}", status)
-        stream.last.append(name)
+        stream.note(name)
 
     def constant(self, array: Array) -> Storage:
         block = self.gpu.memory.steady(array.nbytes)
@@ -234,7 +249,10 @@ def _as_it_lies(array: Array, out: Layout) -> Array:
     """The bytes of a storage with the layout's elements."""
     array = np.asarray(array, out.dtype.np)
     if out.contiguous:
-        return np.ascontiguousarray(np.broadcast_to(array, tuple(out.shape)))
+        shape = tuple(out.shape)
+        if array.shape != shape:
+            array = np.broadcast_to(array, shape)
+        return np.ascontiguousarray(array)
     data = np.zeros(out.nbytes, np.uint8)
     _seen_as(data, out)[...] = array
     return data
@@ -260,6 +278,8 @@ def backend_of_gpu(index: int) -> CudaBackend:
 
 def forget() -> None:
     """Begins anew (for tests)."""
+    for each in _backends.values():
+        rooms.pop(each.allocate, None)
     _backends.clear()
 
 

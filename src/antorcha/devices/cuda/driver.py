@@ -138,6 +138,10 @@ class CudaDriver:
             raise AcceleratorError(f"CUDA error: this driver has no {name}; a newer one is needed")
         return function(*args)
 
+    def address_of(self, name: str) -> int:
+        """A function's address, for machine code."""
+        return ctypes.cast(self.functions[name], c_void_p).value or 0  # type: ignore[arg-type]
+
     def number(self, name: str, *args: Any, kind: Any = c_int) -> Any:
         """Calls a function whose first argument is where its result goes; gives that."""
         out = kind()

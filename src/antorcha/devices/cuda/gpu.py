@@ -7,6 +7,7 @@ has a current context, too, for each thread; ``Gpu.use`` sets it where it is ano
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from typing import NamedTuple
 
@@ -16,6 +17,9 @@ from antorcha.devices.cuda.memory import DeviceMemory
 from antorcha.devices.cuda.streams import StreamHandle
 from antorcha.errors import AcceleratorError, MissingFeature
 from antorcha.lang.native.machine import PTX_VERSIONS
+from antorcha.runtime.memory import device_memory
+from antorcha.runtime.memory.device_memory import DeviceHome, ForeignRecord
+from antorcha.runtime.memory.storage import Storage, wrap_elsewhere
 
 ATTRIBUTES = {
     "max_threads_per_block": 1, "warp_size": 10, "clock_rate": 13, "multi_processor_count": 16,
@@ -56,6 +60,7 @@ class Gpu:
         self.properties = properties_of(index)
         numbers = self.properties.numbers
         self.capability = (numbers["major"], numbers["minor"])
+        self.home = home_of(d, index, bool(numbers["memory_pools"]))
         self.default = StreamHandle(self, 0)
         self.streams: dict[int, list[StreamHandle]] = {}
         self.external: dict[int, StreamHandle] = {}
@@ -68,6 +73,12 @@ class Gpu:
         if here.context is not self:
             self.driver.call("cuCtxSetCurrent", self.context)
             here.context = self
+            device_memory.leave()
+
+    def make_ready(self) -> None:
+        """Lets machine code use this GPU in this thread, on its current stream."""
+        self.use()
+        device_memory.enter(self.home.address, self.stream.pool.address)
 
     @property
     def stream(self) -> StreamHandle:
@@ -167,8 +178,43 @@ class _Here(threading.local):
 
 
 here = _Here()
+
+
+def set_stream(index: int, stream: StreamHandle | None) -> None:
+    """Makes a stream the thread's current one of its GPU; None: the default one."""
+    if stream is None:
+        here.streams.pop(index, None)
+    else:
+        here.streams[index] = stream
+    device_memory.leave()
+
+
 _gpus: dict[int, Gpu] = {}
 _lock = held_over_forks(threading.RLock())
+
+
+def home_of(d: driver.CudaDriver, index: int, has_pool: bool) -> ForeignRecord:
+    """What machine code knows of a GPU: its memory, and how to launch kernels."""
+    home = ForeignRecord(DeviceHome)
+    home.word("number").value = index
+    functions = {"take": "cuMemAllocAsync", "give": "cuMemFreeAsync", "launch": "cuLaunchKernel"}
+    for field, name in functions.items():
+        if name in d.functions:
+            home.word(field).value = d.address_of(name)
+    if not has_pool:
+        home.word("special").value = 1
+    device_memory.install(_switch, _take)
+    device_memory.put_home(index, home.address)
+    return home
+
+
+def _switch(index: int) -> None:
+    gpu(index).make_ready()
+
+
+def _take(index: int, nbytes: int) -> Storage:
+    block = gpu(index).memory.allocate(nbytes)
+    return wrap_elsewhere(block.address, nbytes, block)
 
 
 def gpu(index: int | None = None) -> Gpu:
@@ -209,9 +255,21 @@ def used() -> list[Gpu]:
 
 def forget() -> None:
     """The next question starts anew (for tests)."""
+    _end_homes()
     _gpus.clear()
     here.__init__()  # type: ignore[misc]
     driver.forget()
+
+
+def _end_homes() -> None:
+    """No driver's function is called for the GPUs any more, whatever is given back."""
+    device_memory.leave()
+    for each in _gpus.values():
+        each.home.word("dead").value = 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_end_homes)
 
 
 def properties_of(index: int) -> GpuProperties:

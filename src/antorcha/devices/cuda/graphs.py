@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from antorcha.core.forks import held_over_forks
-from antorcha.devices.cuda.memory import GRAIN, GpuBlock
-from antorcha.devices.cuda.streams import Report, StatusPage, StreamHandle
+from antorcha.devices.cuda.memory import GpuBlock
+from antorcha.devices.cuda.streams import StatusPage, StreamHandle
 from antorcha.errors import GraphError, MissingFeature, ValueRangeError
+from antorcha.runtime.memory.device_memory import GRAIN
 
 if TYPE_CHECKING:
     from antorcha.devices.cuda.gpu import Gpu
@@ -77,9 +78,27 @@ class GraphPool:
     def __del__(self) -> None:
         if self.gpu.driver.forked:
             return
-        self.gpu.use()
-        for address in self.all:
-            self.gpu.driver.status("cuMemFree_v2", address)
+        if self.gpu.memory.captures:  # (which it would end: to give memory back waits for the GPU)
+            _late.append((self.gpu, self.all))
+        else:
+            _give_back(self.gpu, self.all)
+
+
+_late: list[tuple[Gpu, list[int]]] = []
+"""Memory of graphs that went during a capture."""
+
+
+def _give_back(gpu: Gpu, addresses: list[int]) -> None:
+    gpu.use()
+    for address in addresses:
+        gpu.driver.status("cuMemFree_v2", address)
+
+
+def _give_back_late(gpu: Gpu) -> None:
+    """Gives back what had to wait for the end of a capture of this GPU's."""
+    for each in [each for each in _late if each[0] is gpu]:
+        _late.remove(each)
+        _give_back(*each)
 
 
 class Capture:
@@ -105,23 +124,24 @@ class Capture:
         stream.call("cuStreamSynchronize")
         self.gpu.use()
         self.gpu.driver.call("cuStreamBeginCapture_v2", stream.handle, MODES[mode])
-        self.gpu.memory.captures += 1
+        self.gpu.memory.capture_begins()
         stream.capture = self
+        stream.show_page(self.page)
 
-    def status_word(self, report: Report) -> int:
-        """A word of the graph's own page. It is not set to 0 by a replay: what one reported is
-        still there when somebody waits."""
+    def make_page(self) -> StatusPage:
+        """The graph's own page, with a word to spare. It is not set to 0 by a replay: what one
+        reported is still there when somebody waits."""
         if self.page.is_full:
             raise MissingFeature(
                 f"a graph with more than {len(self.page.words)} launches that check their data"
             )
-        return self.page.word(report)
+        return self.page
 
     def end(self, keep: bool = True) -> None:
         """Ends it; the graph can be replayed from then on, unless it is not kept."""
         d, stream = self.gpu.driver, self.stream
         try:
-            if keep and self.page.reports:
+            if keep and self.page.used:
                 self.page.fetch(stream)
             self.gpu.use()
             out = ctypes.c_void_p()
@@ -129,7 +149,10 @@ class Capture:
             self.graph = out.value or 0
         finally:
             stream.capture = None
+            stream.show_page(stream.page)
             self.gpu.memory.capture_ended()
+            if not self.gpu.memory.captures:
+                _give_back_late(self.gpu)
         if keep:
             self.runnable = d.number(
                 "cuGraphInstantiateWithFlags", self.graph, 0, kind=ctypes.c_void_p
@@ -138,8 +161,8 @@ class Capture:
     def replay(self, stream: StreamHandle) -> None:
         """Runs the graph in a stream's order."""
         stream.call("cuGraphLaunch", self.runnable)
-        stream.last.append("a CUDA graph")
-        if self.page.reports:
+        stream.note("a CUDA graph")
+        if self.page.used:
             stream.replayed[self.page] = None
 
     def __del__(self) -> None:

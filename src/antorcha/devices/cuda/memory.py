@@ -17,6 +17,15 @@ from antorcha.core.forks import held_over_forks
 from antorcha.devices.cuda import driver
 from antorcha.devices.cuda.streams import EventHandle, StreamHandle
 from antorcha.errors import OutOfMemoryError
+from antorcha.runtime.memory.device_memory import (
+    GRAIN,
+    DeviceBlock,
+    ForeignRecord,
+    MemoryCounts,
+    empty_pool,
+    give,
+)
+from antorcha.runtime.memory.storage import Storage, hand_over
 
 if TYPE_CHECKING:
     from antorcha.devices.cuda.gpu import Gpu
@@ -24,30 +33,44 @@ if TYPE_CHECKING:
 RELEASE_THRESHOLD, RESERVED_NOW, RESERVED_MOST = 4, 5, 6
 """Numbers of ``CUmemPool_attribute``."""
 PORTABLE = 1
-GRAIN = 512  # bytes that blocks are counted in, as the driver hands them out
 LEAST_PINNED = 4096
 
 
 class Counter:
-    """How much of something there is and was."""
+    """How much of something there is and was: the words of a ``MemoryCounts``."""
 
-    __slots__ = ("allocated", "current", "freed", "peak")
-
-    def __init__(self) -> None:
-        self.current = self.peak = self.allocated = self.freed = 0
+    def __init__(self, record: ForeignRecord, field: str) -> None:
+        names = MemoryCounts.fields
+        self.words = {name: record.word(field, k) for k, name in enumerate(names)}
 
     def add(self, amount: int) -> None:
-        self.current += amount
-        self.allocated += amount
-        self.peak = max(self.peak, self.current)
+        """More of it was handed out."""
+        now = self.words["current"].value + amount
+        self.words["current"].value = now
+        self.words["allocated"].value += amount
+        self.words["peak"].value = max(self.words["peak"].value, now)
 
     def take(self, amount: int) -> None:
-        self.current -= amount
-        self.freed += amount
+        """It came back."""
+        self.words["current"].value -= amount
+        self.words["freed"].value += amount
+
+    def set(self, **values: int) -> None:
+        """Sets words."""
+        for name, value in values.items():
+            self.words[name].value = value
+
+    @property
+    def current(self) -> int:
+        return self.words["current"].value
+
+    @property
+    def peak(self) -> int:
+        return self.words["peak"].value
 
     def as_dict(self) -> dict[str, int]:
         """By PyTorch's names."""
-        return {name: getattr(self, name) for name in ("current", "peak", "allocated", "freed")}
+        return {name: self.words[name].value for name in ("current", "peak", "allocated", "freed")}
 
 
 class BlockHome(Protocol):
@@ -80,19 +103,35 @@ class DeviceMemory:
 
     def __init__(self, gpu: Gpu, has_pool: bool) -> None:
         self.gpu, self.host = gpu, pinned
-        self.bytes, self.blocks = Counter(), Counter()
+        self.bytes, self.blocks = Counter(gpu.home, "bytes"), Counter(gpu.home, "blocks")
         self.retries = self.failures = 0
-        self.limit: int | None = None
+        self._limit: int | None = None
         self.waiting: list[tuple[int, StreamHandle, list[StreamHandle]]] = []
-        self.captures = 0  # under way on this GPU
         self.plain_peak = 0
         self.pool: int | None = None
+        self.captures = 0  # under way on this GPU
+        self._special = gpu.home.word("special")
         self.lock = held_over_forks(threading.RLock())
         if has_pool:
             d = gpu.driver
             self.pool = d.number("cuDeviceGetDefaultMemPool", gpu.number, kind=ctypes.c_void_p)
             keep = ctypes.c_uint64(2**64 - 1)  # until it is asked for
             d.call("cuMemPoolSetAttribute", self.pool, RELEASE_THRESHOLD, ctypes.byref(keep))
+
+    @property
+    def limit(self) -> int | None:
+        """The most bytes that this process may use; None: all."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, nbytes: int | None) -> None:
+        self._special.value += (nbytes is not None) - (self._limit is not None)
+        self._limit = nbytes
+
+    def capture_begins(self) -> None:
+        """What is given back from now on is given back after the capture; Python allocates."""
+        self.captures += 1
+        self._special.value += 1
 
     # ---- taking and giving back
     def allocate(self, nbytes: int) -> GpuBlock:
@@ -172,6 +211,7 @@ class DeviceMemory:
     def capture_ended(self) -> None:
         """Gives back what was to be given back during a capture."""
         self.captures -= 1
+        self._special.value -= 1
         while self.waiting and not self.captures:
             self._give_back(*self.waiting.pop())
 
@@ -180,6 +220,9 @@ class DeviceMemory:
         self.gpu.use()
         if self.pool is None or self.captures:
             return
+        self.gpu.make_ready()
+        for stream in self.gpu.all_streams():
+            empty_pool(stream.pool.address)
         self.gpu.driver.call("cuCtxSynchronize")
         self.gpu.driver.call("cuMemPoolTrimTo", self.pool, 0)
 
@@ -209,7 +252,8 @@ class DeviceMemory:
 
     def reset_peaks(self) -> None:
         """The most from now on."""
-        self.bytes.peak, self.blocks.peak = self.bytes.current, self.blocks.current
+        for counter in (self.bytes, self.blocks):
+            counter.set(peak=counter.current)
         if self.pool is not None:
             zero = ctypes.c_uint64(0)
             d = self.gpu.driver
@@ -218,7 +262,7 @@ class DeviceMemory:
     def reset_totals(self) -> None:
         """Counts from now on."""
         for counter in (self.bytes, self.blocks):
-            counter.allocated = counter.freed = 0
+            counter.set(allocated=0, freed=0)
         self.retries = self.failures = 0
 
     def fail(self, asked: int, why: str = "") -> NoReturn:
@@ -238,6 +282,35 @@ class DeviceMemory:
         )  # fmt: skip
         error.error_code = driver.OUT_OF_MEMORY
         raise error
+
+    def own(self, storage: Storage) -> GpuBlock:
+        """The owner of a storage in this memory, to which the streams that use it are told."""
+        hand_over(storage, self._adopted)
+        owner: GpuBlock = storage.owner
+        return owner
+
+    def _adopted(self, address: int) -> GpuBlock:
+        block = ForeignRecord(DeviceBlock, address)
+        pool = block.word("pool").value
+        stream = next(s for s in self.gpu.all_streams() if s.pool.address == pool)
+        where, room = block.word("address").value, block.word("room").value
+        return GpuBlock(_Pooled(self, address), where, room, stream)
+
+
+class _Pooled:
+    """The home of a block of a stream's pool."""
+
+    def __init__(self, memory: DeviceMemory, record: int) -> None:
+        self.memory, self.record = memory, record
+
+    def release(self, block: GpuBlock) -> None:
+        """Takes a block back, when the other streams that used it are done."""
+        gpu = self.memory.gpu
+        if gpu.driver.forked:
+            return
+        for other in block.others:
+            block.stream.wait_for_stream(other)
+        give(self.record)
 
 
 class _Kept:

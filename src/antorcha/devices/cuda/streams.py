@@ -8,14 +8,21 @@ becomes the error that the launch's plan makes of it.
 from __future__ import annotations
 
 import ctypes
-from collections import deque
+import itertools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from antorcha.devices.cuda import driver
+from antorcha.devices.cuda import driver, frames
 from antorcha.errors import AcceleratorError, MissingFeature
+from antorcha.runtime.memory.device_memory import (
+    REMEMBERED,
+    DevicePool,
+    ForeignRecord,
+    ReportPage,
+)
 
 if TYPE_CHECKING:
     from antorcha.devices.cuda.gpu import Gpu
@@ -23,8 +30,26 @@ if TYPE_CHECKING:
     from antorcha.devices.cuda.memory import GpuBlock, PinnedBlock
 
 PAGE_WORDS = 1024  # reports of a stream between two waits
-REMEMBERED = 4  # names of kernels, for errors
 NO_TIMING, BLOCKING = 2, 1
+
+
+_names: list[str] = []
+_numbers: dict[str, int] = {}
+
+
+def name_number(name: str) -> int:
+    """A number for the name of a launch: machine code notes it."""
+    if name not in _numbers:
+        _names.append(name)
+        _numbers[name] = len(_names) - 1
+    return _numbers[name]
+
+
+def pool_of(gpu: Gpu, handle: int) -> ForeignRecord:
+    """The memory of a stream of that handle."""
+    pool = ForeignRecord(DevicePool)
+    pool.word("home").value, pool.word("stream").value = gpu.home.address, handle
+    return pool
 
 
 class Report(NamedTuple):
@@ -34,15 +59,45 @@ class Report(NamedTuple):
     name: str
     operands: Sequence[Any]
 
-    def error(self, code: int, where: str) -> BaseException:
-        """The error of a code, with a note of how it was found."""
+    def error(self, code: int, where: str, line: str) -> BaseException:
+        """The error of a code, with a note of how it was found, and of the line that asked."""
         error = self.fail(code)
         shapes = ", ".join([str(tuple(o.shape)) for o in self.operands if hasattr(o, "shape")])
+        asked = f"It was asked for at {line}. " if line else ""
         error.add_note(
             f"({self.name} of {shapes} on {where} found it; it is told when the GPU is waited for. "
-            "ANTORCHA_SYNC=1 in the environment tells it at the line that is wrong.)"
+            f"{asked}ANTORCHA_SYNC=1 in the environment tells it at the line that is wrong.)"
         )
         return error
+
+
+class Reports:
+    """The reports of launches, by numbers that machine code knows them by."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Report] = {}
+        self.ended: list[int] = []
+        self.pages: weakref.WeakSet[StatusPage] = weakref.WeakSet()
+        self._numbers = itertools.count()
+
+    def add(self, report: Report) -> int:
+        """A report's number."""
+        number = next(self._numbers)
+        self.known[number] = report
+        return number
+
+    def end(self, number: int) -> None:
+        """No launch makes that report any more; it is known until no page can have it."""
+        self.ended.append(number)
+
+    def forget_ended(self) -> None:
+        """Forgets what has ended, if no launch waits to be told of."""
+        if not any([page.used for page in self.pages]):
+            while self.ended:
+                self.known.pop(self.ended.pop(), None)
+
+
+reports = Reports()
 
 
 class StatusPage:
@@ -51,7 +106,18 @@ class StatusPage:
     def __init__(self, block: GpuBlock, copy: PinnedBlock, stream: StreamHandle) -> None:
         self.block, self.copy = block, copy
         self.words = np.frombuffer(copy.view(), np.int64)
-        self.reports: list[Report] = []
+        self.numbers = np.zeros(len(self.words), np.int64)
+        self._memory = ctypes.create_string_buffer(ReportPage.size)
+        self.record = ForeignRecord(ReportPage, ctypes.addressof(self._memory))
+        self._used = self.record.word("used")
+        self.record.word("address").value = block.address
+        self.record.word("room").value = len(self.words)
+        self.record.word("reports").value = self.numbers.ctypes.data
+        self._codes = (ctypes.py_object * (len(self.words)))()  # (null pointers)
+        self._lines = np.zeros(len(self.words), np.int64)
+        self.record.word("codes").value = ctypes.addressof(self._codes)
+        self.record.word("lines").value = self._lines.ctypes.data
+        reports.pages.add(self)
         self.clear(stream)
 
     def clear(self, stream: StreamHandle) -> None:
@@ -61,25 +127,52 @@ class StatusPage:
 
     def word(self, report: Report) -> int:
         """The address of a word that is 0."""
-        self.reports.append(report)
-        return self.block.address + 8 * (len(self.reports) - 1)
+        number = reports.add(report)
+        reports.end(number)
+        at = self._used.value
+        self.numbers[at] = number
+        frames.note()(self.record.address, at)
+        self._used.value = at + 1
+        return self.block.address + 8 * at
+
+    @property
+    def used(self) -> int:
+        """How many words launches have."""
+        return self._used.value
+
+    def begin_anew(self) -> None:
+        """Every word is free again: all are 0."""
+        self._used.value = 0
+        reports.forget_ended()
 
     @property
     def is_full(self) -> bool:
         """Has it no word left?"""
-        return len(self.reports) == len(self.words)
+        return self.used == len(self.words)
 
     def fetch(self, stream: StreamHandle) -> None:
         """Copies the words for the host, in the stream's order."""
-        nbytes = 8 * len(self.reports)
-        stream.call("cuMemcpyDtoHAsync_v2", self.copy.address, self.block.address, nbytes)
+        stream.call("cuMemcpyDtoHAsync_v2", self.copy.address, self.block.address, 8 * self.used)
 
     def first_error(self, where: str) -> BaseException | None:
         """What the first code in the copy says."""
-        for code, report in zip(self.words[: len(self.reports)].tolist(), self.reports):
-            if code:
-                return report.error(code, where)
-        return None
+        found = np.flatnonzero(self.words[: self.used])
+        if not len(found):
+            return None
+        at = int(found[0])
+        report = reports.known[int(self.numbers[at])]
+        return report.error(int(self.words[at]), where, self._line(at))
+
+    def _line(self, at: int) -> str:
+        """The line that launched what word number ``at`` is for."""
+        if not ctypes.c_void_p.from_buffer(self._codes, 8 * at).value:
+            return ""
+        code: Any = self._codes[at]
+        return frames.place_of(code, int(self._lines[at]))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_codes"):
+            frames.drop()(self.record.address)
 
 
 class StreamHandle:
@@ -87,13 +180,26 @@ class StreamHandle:
 
     def __init__(self, gpu: Gpu, handle: int, priority: int = 0) -> None:
         self.gpu, self.handle, self.priority = gpu, handle, priority
-        self.last: deque[str] = deque(maxlen=REMEMBERED)
+        self.pool = pool_of(gpu, handle)
         self.page: StatusPage | None = None
         self.capture: Capture | None = None
         self.replayed: dict[StatusPage, None] = {}  # of graphs, since it was last waited for
 
     def __repr__(self) -> str:
         return f"<stream {self.handle:#x} of cuda:{self.gpu.index}>"
+
+    def note(self, name: str) -> None:
+        """Notes what was launched, for errors."""
+        launches = self.pool.word("launches")
+        self.pool.word("last", launches.value % REMEMBERED).value = name_number(name)
+        launches.value += 1
+
+    @property
+    def last(self) -> list[str]:
+        """What was launched last, the latest at the end."""
+        count = self.pool.word("launches").value
+        each = range(max(0, count - REMEMBERED), count)
+        return [_names[self.pool.word("last", k % REMEMBERED).value] for k in each]
 
     def call(self, name: str, *args: Any) -> None:
         """Calls a function of the driver's whose last argument is the stream."""
@@ -104,14 +210,23 @@ class StreamHandle:
 
     def status_word(self, report: Report) -> int:
         """The address of a word that is 0, for a kernel to report what it finds."""
+        return self.make_page().word(report)
+
+    def make_page(self) -> StatusPage:
+        """The page that launches report to, with a word to spare."""
         if self.capture is not None:
-            return self.capture.status_word(report)
+            return self.capture.make_page()
         if self.page is None:
             memory, nbytes = self.gpu.memory, PAGE_WORDS * 8
             self.page = StatusPage(memory.lasting(nbytes), memory.host.allocate(nbytes), self)
+            self.show_page(self.page)
         if self.page.is_full:
             self.synchronize()
-        return self.page.word(report)
+        return self.page
+
+    def show_page(self, page: StatusPage | None) -> None:
+        """Tells machine code of the page."""
+        self.pool.word("page").value = 0 if page is None else page.record.address
 
     def synchronize(self) -> None:
         """Waits for the stream's work, and raises what its kernels found wrong in data."""
@@ -129,7 +244,7 @@ class StreamHandle:
         """Asks for the page's copy; False where nothing can have been reported."""
         if self.capture is not None:
             return False
-        own = self.page is not None and bool(self.page.reports)
+        own = self.page is not None and self.page.used > 0
         if own and self.page is not None:
             self.page.fetch(self)
         return own or bool(self.replayed)
@@ -145,7 +260,7 @@ class StreamHandle:
                 page.clear(self)
                 first = first or error
         if self.page is not None:
-            self.page.reports = []
+            self.page.begin_anew()
         if first is not None:
             raise first
 

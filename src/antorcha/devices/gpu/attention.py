@@ -18,6 +18,7 @@ import numpy as np
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.emit import MOST_KEPT, Unsupported
+from antorcha.devices.gpu.attention_plan import MOST_FEATURES, plan_cores, takes_cores
 from antorcha.devices.gpu.frame import (
     GridPlan,
     GridStep,
@@ -271,11 +272,15 @@ _templates: dict[Any, AttentionGrid] = {}
 
 
 def plan_attention(what: Attention, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
-    (out,), (query, key, value) = outs, ins
+    out, (query, key, value) = outs[0], ins
     if any(o.dtype.kind != "f" for o in (out, *ins)):
         raise Unsupported(f"attention of {query.dtype}")
     if not out.numel:
         return GridPlan(())
+    if takes_cores(out, ins, MOST_FEATURES):
+        return plan_cores(what, outs, ins)
+    if len(outs) > 1:
+        raise Unsupported(f"the sums of attention of {query.dtype} to {query.shape[-1]} features")
     *heads, queries, features = query.shape
     keys, width = value.shape[-2:]
     operands = (out, query, key, value)

@@ -14,7 +14,8 @@ equal bit for bit. Normal, exponential, Cauchy and log-normal numbers are made b
 but PyTorch takes the GPU's fast approximations of log, sin, cos and tan, and these are rounded
 well: they agree to about six digits in float32. Two things are mended: a coin of chance 1 is always
 1, and a geometric number never 0. PyTorch numbers the elements otherwise where chances are a
-tensor, permutes by another sort, and searches another way where it chooses with replacement.
+tensor, permutes by another sort, and searches another way where it chooses with replacement. Gamma,
+Poisson and binomial numbers (``draw_rejection``) are other ones than PyTorch's.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from antorcha.core import dtypes
+from antorcha.core.lazy import lazy
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.emit import MOST_KEPT, Unsupported
@@ -75,7 +77,16 @@ from antorcha.lang.native import (
 from antorcha.lang.native.grid import block, thread
 from antorcha.runtime.integer_bounds import bounds_of
 from antorcha.runtime.memory.layout import Layout
-from antorcha.runtime.philox import KEY_STEPS, LANES, MULTIPLIERS, ROUNDS, numbers_of_block
+from antorcha.runtime.philox import (
+    KEY_STEPS,
+    LANES,
+    MULTIPLIERS,
+    REJECTING,
+    ROUNDS,
+    numbers_of_block,
+)
+
+rejection = lazy("antorcha.devices.gpu.draw_rejection")
 
 LANE_BLOCKS = LANES // THREADS
 KNOWN = ("uniform", "normal", "log_normal", "exponential", "cauchy", "geometric", "bernoulli",
@@ -291,7 +302,8 @@ def draw_grid(words: ptr[i64], *, P) -> void:
 # ------------------------------------------------------------------------------------ planning
 def plan_draw(what: Draw, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
     out, tensors = _in_parts(outs[0]), ins[2:]
-    if what.distribution not in KNOWN:
+    rejects = what.distribution in REJECTING
+    if what.distribution not in KNOWN and not rejects:
         raise Unsupported(what.distribution)
     numbers, given = _numbers(what, out)
     each = numbers_of_block(what, out.dtype.name)
@@ -320,7 +332,8 @@ def plan_draw(what: Draw, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPla
     blocks = (rounds * LANE_BLOCKS,) if count > LANES else blocks_for(count)
     words = (count, *numbers, *(dim_words(sizes, columns) if dims else ()))
     operands_at = tuple(range(1 + len(ins)))
-    return GridPlan((GridStep(draw_grid, {"P": template}, blocks, THREADS, operands_at, words),))
+    kernel = rejection.rejection_grid if rejects else draw_grid
+    return GridPlan((GridStep(kernel, {"P": template}, blocks, THREADS, operands_at, words),))
 
 
 _templates: dict[Any, DrawGrid] = {}
@@ -342,7 +355,7 @@ def _numbers(what: Draw, out: Layout) -> tuple[list[int], tuple[bool, ...]]:
         limit = 1 << (64 if numbers_of_block(what, out.dtype.name) == 2 else 32)
         return [first, _word(width % limit)], (False, False)
     tensors = tuple([p is None for p in given])
-    if any(tensors) and name not in ("normal", "bernoulli"):
+    if any(tensors) and name not in ("normal", "bernoulli", *REJECTING):
         raise Unsupported(f"{name} with parameters of each element's own")
     if name == "uniform":
         kind = out.dtype.np.type

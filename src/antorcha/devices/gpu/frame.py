@@ -17,7 +17,7 @@ from antorcha.core.loops import collapse
 from antorcha.core.structs import struct
 from antorcha.devices.complexes import part_of, type_or_pair
 from antorcha.devices.emit import Unsupported
-from antorcha.lang.native import bitcast, f64, i32, i64, inline, ptr, static
+from antorcha.lang.native import bitcast, f64, i32, i64, inline, ptr, static, u32, u64
 from antorcha.lang.native.grid import PARAMETER_WORDS, block, device_pointer, thread
 from antorcha.lang.native.types import Ty
 from antorcha.runtime.memory.layout import Layout
@@ -191,6 +191,7 @@ def offsets_of(P, words, at, dims, columns, i):
     """Offsets of ``columns`` operands at element number i of a shape, whose words begin at ``at``:
     for each dim, the last first, the size and a stride for each operand."""
     left = i
+    unsigned = static(u32 if P.I is i32 else u64)  # whose division is the cheaper one
     found = [P.I(0) for c in static(range(columns))]
     for d in static(range(dims)):
         base = static(at + d * (1 + columns))
@@ -198,8 +199,9 @@ def offsets_of(P, words, at, dims, columns, i):
             step = left
         else:
             size = P.I(words[base])
-            step = left % size
-            left = left // size
+            before = P.I(unsigned(left) // unsigned(size))
+            step = left - before * size
+            left = before
         for c in static(range(columns)):
             found[c] = found[c] + step * P.I(words[base + 1 + c])
     return found

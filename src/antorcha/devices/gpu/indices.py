@@ -5,8 +5,9 @@ place that indices lead to: an element of the big tensor, or a slice of it; its 
 counts the targets in row-major order.
 
 Many threads may find an index that is no position. Each notes in the plan's status which one it
-is, and the largest note, the first index, stays; the plan's last kernel, a single thread, puts the
-index itself in its place, for the exception to name it.
+is, and the largest note, the first index, stays. Where there is room, a note has the index itself
+in its low bits; else the plan's last kernel, a single thread, puts the index in the note's place,
+for the exception to name it.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ NOTES = 1 << 61  # what is above is a note
 BIAS = 1 << 56
 MOST = BIAS - 1  # of an index in a status; there is room for 16 index tensors
 MOST_TENSORS = 15
+NOTE_BITS = 62
+LEAST_INDEX_BITS = 40  # of an index in a note
 
 Columns = tuple[int, ...]
 
@@ -179,15 +182,21 @@ def index_places(P, words):
 
 
 @inline
-def checked_position(P, index, size, status, number):
+def checked_position(P, index, size, status, number, bits, last):
     """An index as a position in a dim of ``size``, and whether it is one: else 0, and the status
-    says so. ``number`` is that of the index among all those of all index tensors."""
+    says so. ``number`` is that of the index among all those of all index tensors. ``bits``: of an
+    index in a note (None: it is not in there), and then ``last``: how many indices there are."""
     at = i64(index)
     if P.negative:
         at = select(at < 0, at + size, at)
     fits = u64(at) < u64(size)
     if not fits:
-        atomic_max(status, static(FIRST) - number, "monotonic")
+        if bits is None:
+            note = static(FIRST) - number
+        else:
+            half = i64(1) << (bits - 1)
+            note = ((last - number) << bits) + (min(max(i64(index), -half), half - 1) + half)
+        atomic_max(status, note, "monotonic")
     return P.I(select(fits, at, i64(0))), fits
 
 
@@ -218,7 +227,7 @@ def key_grid(words: ptr[i64], *, P) -> void:
         for k in static(range(P.K)):
             size, weight = words[sizes_at + 2 * k], P.I(words[sizes_at + 2 * k + 1])
             number = (words[own + 3] + k) * i64(n) + i64(numbers[u])
-            at, fits = checked_position(P, indices[u][k], size, status, number)
+            at, fits = checked_position(P, indices[u][k], size, status, number, None, None)
             key = key + at * weight
             chosen = chosen and fits
             if P.skips:
@@ -255,6 +264,27 @@ class RefusedIndex:
 
     def __call__(self, status: int) -> BaseException:
         return self.refuse(status // 16 - BIAS, status % 16)
+
+
+@struct
+class NotedIndex:
+    """The same where notes have the index itself in ``bits``. ``positions``: of an index tensor."""
+
+    refuse: Callable[[int, int], BaseException]
+    positions: int
+    last: int
+    bits: int
+
+    def __call__(self, status: int) -> BaseException:
+        number = self.last - (status >> self.bits)
+        index = (status & ((1 << self.bits) - 1)) - (1 << (self.bits - 1))
+        return self.refuse(index, number // self.positions)
+
+
+def index_bits(last: int) -> int:
+    """The bits that an index may have in a note, if there are so many; 0 where they are too few."""
+    bits = NOTE_BITS - last.bit_length()
+    return bits if bits >= LEAST_INDEX_BITS else 0
 
 
 # ------------------------------------------------------------------------------------- planning

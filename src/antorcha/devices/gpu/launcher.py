@@ -7,7 +7,7 @@ itself, and a word for what kernels find wrong in data.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from antorcha.lang.kernels import Description, Launch, Reduce
 from antorcha.lang.native.grid import PARAMETER_WORDS
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.memory.storage import Storage
+
+if TYPE_CHECKING:
+    from antorcha.runtime.launched import LaunchWithOwner
 
 Words = np.ndarray[Any, Any]
 
@@ -63,6 +66,12 @@ class GridDevice(Protocol):
         """After a plan's last step; ``status`` is what ``status_word`` gave, or None."""
         ...
 
+    def in_machine_code(
+        self, loaded: LoadedPlan, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
+    ) -> LaunchWithOwner | None:
+        """A plan as a launch that runs without the interpreter; None: by Python."""
+        ...
+
 
 def compile_for(
     device: Any, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
@@ -77,7 +86,7 @@ def compile_for(
         return dynamic_launch_of(device, type(what).__name__, plan, ins)
     if isinstance(what, Reduce):
         outs = results_of(what, outs)
-    return launch_of(device, type(what).__name__, plan, outs, ins)
+    return launch_of(device, what, plan, outs, ins)
 
 
 def check_inside(layout: Layout, storage: Storage, offset: int) -> None:
@@ -134,30 +143,39 @@ class LoadedPlan:
         self.kernels: list[Any] | None = None
         self.constants: list[Storage] = []
 
+    def load(self) -> tuple[list[Any], list[Storage]]:
+        """Its kernels and its constants."""
+        if self.kernels is None:
+            self.constants = [self.device.constant(array) for array in self.plan.constants]
+            self.kernels = [self.device.load(step) for step in self.plan.steps]
+        return self.kernels, self.constants
+
     def run(self, given: Sequence[list[int]]) -> list[Storage]:
         """Runs its steps over the buffers whose words are given, and gives its temporaries."""
         device, plan, name = self.device, self.plan, self.name
-        if self.kernels is None:
-            self.constants = [device.constant(array) for array in plan.constants]
-            self.kernels = [device.load(step) for step in plan.steps]
+        kernels, constants = self.load()
         status = None
         if plan.status is not None:
             status = device.status_word(name, plan, self.operands)
         scratch: list[Storage] = [device.allocate(nbytes) for nbytes in plan.temporaries]
-        buffers = [*given, *[[s.ptr] for s in (*scratch, *self.constants)]]
+        buffers = [*given, *[[s.ptr] for s in (*scratch, *constants)]]
         if status is not None and plan.status is not None:
             buffers[len(given) + plan.status] = [status.address]
-        for kernel, step in zip(self.kernels, plan.steps, strict=True):
+        for kernel, step in zip(kernels, plan.steps, strict=True):
             device.launch(name, kernel, step_words(step, buffers), step)
         device.finish(name, status)
         return scratch
 
 
 def launch_of(
-    device: GridDevice, name: str, plan: GridPlan, outs: Sequence[Layout], ins: Sequence[Any]
+    device: GridDevice,
+    what: Description,
+    plan: GridPlan,
+    outs: Sequence[Layout],
+    ins: Sequence[Any],
 ) -> Launch:
     """A plan bound to operands."""
-    operands = [*outs, *ins]
+    operands, name = [*outs, *ins], type(what).__name__
     loaded = LoadedPlan(device, name, plan, operands)
     over = loaded if plan.over is None else LoadedPlan(device, name, plan.over, operands)
 
@@ -169,7 +187,10 @@ def launch_of(
     def into(*flat: Any) -> None:
         over.run(words_of(operands, flat))
 
-    return Launch(fresh, into)
+    native = device.in_machine_code(loaded, what, outs, ins)
+    if native is None:
+        return Launch(fresh, into)
+    return Launch(native.fresh, native.into if over is loaded else into, native)
 
 
 def dynamic_launch_of(

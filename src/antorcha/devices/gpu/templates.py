@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.dtypes import dtype
 from antorcha.core.lazy import lazy
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.frame import DynamicPlan, GridPlan
@@ -13,6 +14,7 @@ from antorcha.lang import kernels
 from antorcha.lang.kernels import Description
 from antorcha.runtime.memory.layout import Layout
 
+attention_plan = lazy("antorcha.devices.gpu.attention_plan")
 AnyPlan = GridPlan | DynamicPlan
 Planner = Callable[[Any, Sequence[Layout], Sequence[Any]], AnyPlan]
 
@@ -30,12 +32,15 @@ def _deferred(module: str, name: str) -> Planner:
 
 PLANNERS: dict[type, Planner] = {
     kernels.Pointwise: plan_pointwise,
+    kernels.Updates: _deferred("updates", "plan_updates"),
+    kernels.Folds: _deferred("updates", "plan_folds"),
     kernels.Reduce: _deferred("reduce", "plan_reduce"),
     kernels.Rows: _deferred("rows", "plan_rows"),
     kernels.Scan: _deferred("scan", "plan_scan"),
     kernels.MatMul: _deferred("matmul", "plan_matmul"),
     kernels.Conv: _deferred("conv", "plan_conv"),
     kernels.Attention: _deferred("attention", "plan_attention"),
+    kernels.AttentionGradient: _deferred("attention_plan", "plan_gradient"),
     kernels.Gather: _deferred("gather", "plan_gather"),
     kernels.Scatter: _deferred("scatter", "plan_scatter"),
     kernels.Sort: _deferred("sort", "plan_sort"),
@@ -53,6 +58,11 @@ PLANNERS: dict[type, Planner] = {
     kernels.Draw: _deferred("draw", "plan_draw"),
     kernels.Fourier: _deferred("fourier", "plan_fourier"),
 }
+
+
+def attends(dtype: dtype, features: int, gradient: bool) -> bool:
+    """Does a template cover attention in this dtype, or its ``gradient``, too?"""
+    return not gradient or features <= attention_plan.MOST_DERIVED.get(dtype.name, 0)
 
 
 def plan_for(what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> AnyPlan:

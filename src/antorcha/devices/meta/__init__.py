@@ -35,6 +35,9 @@ class MetaBackend:
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
 
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
+        return False
+
     def allocate(self, nbytes: int) -> Storage:
         return null_storage(nbytes)
 

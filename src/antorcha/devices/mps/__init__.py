@@ -33,3 +33,8 @@ def backend_of(device: Device) -> MLXBackend:
 def current_index() -> int | None:
     """The number of the GPU that ``device="mps"`` means: 0; None where there is none."""
     return 0 if library.kind() else None
+
+
+def device_count() -> int:
+    """How many there are."""
+    return 1

@@ -105,6 +105,9 @@ class MLXBackend:
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
         return True
 
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
+        return False
+
     def allocate(self, nbytes: int) -> Storage:
         return memory.new_storage(nbytes)
 

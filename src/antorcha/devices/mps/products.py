@@ -190,6 +190,8 @@ def _weight(what: Conv) -> Compute:
 def compute_attention(what: Attention, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     if ins[0].dtype.kind != "f":
         raise Unsupported(f"attention of {ins[0].dtype}")
+    if len(outs) > 1:
+        raise Unsupported("attention that keeps its sums")
 
     def compute(values: list[Any]) -> list[Array]:
         query, key, value = values

@@ -11,10 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from antorcha.devices.numpy_semantics.draw_rejection import rejected
 from antorcha.lang.kernels import Draw
 from antorcha.runtime.integer_bounds import bounds_of
 from antorcha.runtime.memory.layout import Layout
-from antorcha.runtime.philox import LANES, WORD, WORDS, block_of, numbers_of_block
+from antorcha.runtime.philox import (
+    LANES,
+    REJECTING,
+    WORD,
+    WORDS,
+    block_of,
+    numbers_of_block,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -110,6 +118,10 @@ def compute_draw(
 
     def compute(values: list[Any]) -> Sequence[Any]:
         seed, offset, *tensors = values
+        if what.distribution in REJECTING:
+            own = [np.transpose(t, order).ravel() for t in tensors]
+            found = rejected(what.distribution, seed, offset, layout.numel, real, own)
+            return (_in_memory_order(found),)
         words = words_of(seed, offset, layout.numel * (2 if complex_ else 1), each)
         left = iter([np.transpose(t, order).ravel() for t in tensors])
         given = list(what.parameters)

@@ -14,7 +14,10 @@ import numpy as np
 
 from antorcha.core import dtypes, float8
 from antorcha.core.memo import keep
-from antorcha.devices.numpy_semantics.attention import compute_attention
+from antorcha.devices.numpy_semantics.attention import (
+    compute_attention,
+    compute_attention_gradient,
+)
 from antorcha.devices.numpy_semantics.conv import compute_conv, compute_unfold
 from antorcha.devices.numpy_semantics.draw import compute_draw
 from antorcha.devices.numpy_semantics.fourier import compute_fourier
@@ -27,12 +30,14 @@ from antorcha.lang import expr as E
 from antorcha.lang.kernels import (
     Arrange,
     Attention,
+    AttentionGradient,
     Bins,
     Check,
     Conv,
     Description,
     Distinct,
     Draw,
+    Folds,
     Fourier,
     Gather,
     Host,
@@ -52,6 +57,7 @@ from antorcha.lang.kernels import (
     Select,
     Sort,
     Unfold,
+    Updates,
     is_dynamic,
 )
 from antorcha.runtime.call import plan as plans
@@ -179,6 +185,21 @@ def _pointwise(what: Pointwise, outs: Sequence[Layout], ins: Sequence[Any]) -> C
     return compute
 
 
+def _updates(what: Updates, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    exprs = [E.opmath(e) for e in what.exprs]
+    count = len(exprs)
+    shapes = [o.shape for o in outs[::count]]
+
+    def compute(values: list[Any]) -> list[Any]:
+        found: list[Any] = []
+        for k, shape in enumerate(shapes):
+            own = [*values[what.inputs_of(k)], *values[what.shared]]
+            found += [np.broadcast_to(E.evaluate(e, own), shape) for e in exprs]
+        return found
+
+    return compute
+
+
 def _reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     shape = ins[0].shape
     dims, ndim = what.dims, len(shape)
@@ -203,7 +224,20 @@ def _reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute
     return compute
 
 
-def fold_tree(what: Reduce, state: list[Array], rows: int) -> list[Array]:
+def _folds(what: Folds, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    def compute(values: list[Any]) -> list[Any]:
+        found = []
+        for value in values:
+            lifted = [np.atleast_2d(E.evaluate(e, [np.ravel(value)])) for e in what.lift]
+            count = np.full(1, np.size(value), np.int64)
+            state = fold_tree(what, lifted, 1)
+            found.append([E.evaluate(e, [*state, count])[0] for e in what.finish])
+        return [np.array(column) for column in zip(*found, strict=True)]
+
+    return compute
+
+
+def fold_tree(what: Reduce | Folds, state: list[Array], rows: int) -> list[Array]:
     """Merges columns pairwise until one is left."""
     while state[0].shape[1] > 1:
         n = state[0].shape[1]
@@ -342,16 +376,16 @@ def _of_outs(compute: Callable[[Any, Sequence[Layout]], Compute]) -> Callable[..
 
 
 _COMPUTE: dict[type, Callable[..., Compute]] = {
-    Pointwise: _pointwise, Reduce: _reduce, Rows: _rows, Scan: _scan,
-    Host: _host, Matrices: _host, Fourier: _of_outs(compute_fourier), MatMul: _matmul, Conv: _conv,
-    Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
+    Pointwise: _pointwise, Updates: _updates, Reduce: _reduce, Folds: _folds, Rows: _rows,
+    Scan: _scan, Host: _host, Matrices: _host, Fourier: _of_outs(compute_fourier), MatMul: _matmul,
+    Conv: _conv, Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
     Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
     Search: _of_outs(compute_search), Select: _of_outs(compute_select),
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
-    Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range,
-    Check: _check, Unfold: _of_outs(compute_unfold),
-    Resample: _of_outs(compute_resample), Attention: _of_outs(compute_attention),
-    Draw: compute_draw,
+    Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range, Check: _check,
+    Unfold: _of_outs(compute_unfold), Resample: _of_outs(compute_resample),
+    Attention: _of_outs(compute_attention),
+    AttentionGradient: _of_outs(compute_attention_gradient), Draw: compute_draw,
 }  # fmt: skip
 
 
@@ -369,6 +403,9 @@ class HostBackend:
     allocate = staticmethod(new_storage)
 
     def multiplies(self, what: MatMul, dtype: dtypes.dtype) -> bool:
+        return False
+
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
         return False
 
     def from_host(self, array: Array, out: Layout) -> Storage:

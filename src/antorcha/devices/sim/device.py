@@ -16,6 +16,7 @@ from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
 from antorcha.devices.gpu.frame import GridPlan, GridStep, planning
 from antorcha.devices.gpu.launcher import check_inside, compile_for
+from antorcha.devices.gpu.templates import attends
 from antorcha.devices.sim import recording
 from antorcha.devices.sim.memory import DeviceBlock, memory, reach
 from antorcha.errors import NativeError, OutOfRange
@@ -107,6 +108,7 @@ class SimulatedBackend:
 
     name = "sim"
     host_memory = False
+    runs_together = True
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         return compile_for(self, what, outs, ins)
@@ -117,6 +119,9 @@ class SimulatedBackend:
     def plan_here(self) -> None:
         planning.capability, planning.multiprocessors = 0, runner.MULTIPROCESSORS
         planning.shared_bytes = runner.SHARED_BYTES
+
+    def attends(self, dtype: dtypes.dtype, features: int, gradient: bool) -> bool:
+        return attends(dtype, features, gradient)
 
     allocate = staticmethod(new_storage)
 
@@ -139,6 +144,11 @@ class SimulatedBackend:
 
     def launch(self, name: str, kernel: int, words: np.ndarray[Any, Any], step: GridStep) -> None:
         grid_runner().launch(name, kernel, words, step)
+
+    def in_machine_code(
+        self, loaded: Any, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
+    ) -> None:
+        """Every launch is the runner's."""
 
     def constant(self, array: np.ndarray[Any, Any]) -> Storage:
         return new_constant(array)

@@ -7,6 +7,7 @@ from typing import Any
 
 from antorcha.autograd import no_grad
 from antorcha.errors import ShapeError, warn
+from antorcha.ops import tensor_lists
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
@@ -30,9 +31,9 @@ def get_total_norm(
     if not found:
         return T.full((), 0.0)
     with no_grad():
-        norms = [T.linalg_vector_norm(t.detach(), norm_type) for t in found]
-        device = norms[0].device
-        total = T.linalg_vector_norm(T.stack(tuple([n.to(device) for n in norms])), norm_type)
+        each: Any = tensor_lists.norms([t.detach() for t in found], norm_type)
+        device = found[0].device
+        total = T.linalg_vector_norm(T.cat(tuple([n.to(device) for n in each])), norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise ShapeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -48,9 +49,9 @@ def clip_grads_with_norm_(
     """Scales gradients in place by ``max_norm / total_norm`` where that is below one."""
     with no_grad():
         factor = T.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
-        for p in _listed(parameters):
-            if p._grad is not None:
-                p._grad.mul_(factor.to(p._grad.device))
+        grads = [p._grad for p in _listed(parameters) if p._grad is not None]
+        for group in tensor_lists.groups_of(grads):
+            tensor_lists.scale(group, factor.to(group[0]._layout.device))
 
 
 def clip_grad_norm_(

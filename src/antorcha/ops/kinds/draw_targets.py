@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from antorcha.core.device import CPU, Device, backend
+from antorcha.core.device import Device, backend
 from antorcha.core.lazy import Array, lazy, np
 from antorcha.core.memo import kept
 from antorcha.core.shapes import broadcast_strides
@@ -158,14 +158,6 @@ class DeviceTarget:
     def write(self, values: Tensor) -> None:
         """Copies a tensor to the target."""
         T.copy_(self.tensor(), values)
-
-    def write_from_host(self, draw: Callable[[Any], None]) -> None:
-        """Draws in the host's memory, by a Twister that this generator seeds, and copies."""
-        layout = L.contiguous(self.layout.shape, self.layout.dtype, CPU)
-        storage = backend(CPU).allocate(layout.nbytes)
-        generator = runtime.Generator(self.generator.next_seed())
-        draw(DrawTarget(self.name, layout, storage, 0, generator, self.inplace))
-        self.write(bare(layout, storage))
 
 
 _launches: dict[Any, Launch] = {}

@@ -201,10 +201,15 @@ def refusal(op: str, why: str, stacked: bool) -> Callable[[int, int], LinAlgErro
 def check_pivots(op: str, pivots: Array, rows: int) -> None:
     """Rows to exchange, counted from 1: LAPACK itself would write anywhere."""
     if pivots.size and not (pivots.min() >= 1 and pivots.max() <= rows):
-        raise ShapeError(
-            f"{op}: pivots passed to {op} must be between 1 and LU.size(-2) inclusive. Did you "
-            "properly pass the result of lu_factor?"
-        )
+        raise bad_pivots(op)
+
+
+def bad_pivots(op: str) -> ShapeError:
+    """What `check_pivots` raises."""
+    return ShapeError(
+        f"{op}: pivots passed to {op} must be between 1 and LU.size(-2) inclusive. Did you "
+        "properly pass the result of lu_factor?"
+    )
 
 
 def lu_factors(a: Array) -> tuple[Array, ...]:

@@ -8,9 +8,7 @@ them, and gives what fills the result: ``draw(out)``, where ``out`` is the :clas
     def uniform(input: Tensor, from_: Float = 0.0, to: Float = 1.0, *, generator: Any = None):
         return lambda out: out.fill("uniform", from_, to)
 
-On a device whose kernels draw, it gets tensors as they are, and a :class:`DeviceTarget`. A record
-with ``from_host`` is for the host's memory everywhere: arrays come from there, and the result goes
-back.
+On a device whose kernels draw, it gets tensors as they are, and a :class:`DeviceTarget`.
 
 Nothing is written before the arguments have been checked. Values are drawn in the order of the
 elements in memory, as PyTorch does, whatever the strides are. A draw does not depend on what was
@@ -84,11 +82,10 @@ class SamplerOp(Op):
 
     def __init__(
         self, fn: Callable[..., Any], result: Callable[..., Any] | None = None,
-        nodes: Callable[[list[Any], bool], str] | None = None, from_host: bool = False,
-        **options: Any,
+        nodes: Callable[[list[Any], bool], str] | None = None, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(fn, nodes=nodes, outlined=False, **options)  # (its plans are Python's)
-        self.result, self.from_host = result, from_host
+        self.result = result
         self.rule = ZeroRule()
         for k, param in enumerate(self.signature.params):  # PyTorch's names may be keywords
             if param.name in ("from_", "lambda_"):
@@ -209,7 +206,7 @@ class SamplerOp(Op):
 
     def _operand(self, layout: Layout, storage: Storage, offset: int, device: Device) -> Any:
         """A tensor as the record's function gets it: an array, or where kernels draw a tensor."""
-        host = self.from_host or not draws_by_counting(device)
+        host = not draws_by_counting(device)
         if host or layout.device is not device:
             array = backend(layout.device).to_host(layout, storage, offset)
             if host:
@@ -220,10 +217,7 @@ class SamplerOp(Op):
 
     def _fill_on_device(self, values: list[Any], target: DeviceTarget) -> None:
         filled: Any = self.apply_fn_to(values)
-        if self.from_host:
-            target.write_from_host(filled)
-        else:
-            filled(target)
+        filled(target)
 
     def draw(self, result: Tensor, values: tuple[Any, ...], generator: Any) -> None:
         """Fills a fresh tensor, which has no history: the short way for ``rand`` and its like."""

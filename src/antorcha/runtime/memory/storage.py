@@ -89,6 +89,17 @@ from antorcha.runtime.memory.alloc import (
     size_class,
     state,
 )
+from antorcha.runtime.memory.device_memory import (
+    DEVICE_SHIFT,
+    DEVICE_SIZES,
+    MOST_DEVICES,
+    DeviceBlock,
+    DeviceHome,
+    asked_python,
+    get_ready,
+    give_block,
+    take_block,
+)
 
 
 @struct
@@ -101,6 +112,7 @@ class StorageObject:
     flags: i64
     pins: i64  # who may be reading the memory now
     weak: raw
+    block: raw  # of a device's memory that `device_memory` keeps
 
 
 @struct
@@ -111,9 +123,9 @@ class FreeObjects:
     count: i64
 
 
-OWNED, LOCKED, ELSEWHERE = 1, 2, 4
+OWNED, LOCKED, ELSEWHERE, POOLED = 1, 2, 4, 8
 """Flags: the memory is the allocator's; it must not be written; it is a device's, and its address
-is nothing to this process."""
+is nothing to this process; it goes back to a pool of the device."""
 KEEP_OBJECTS = 256
 SHELVED_LARGEST = 64 << 10  # bytes of a storage
 MOST_SHELVED = 4 << 20  # bytes of all
@@ -258,11 +270,39 @@ def drop_object(o: raw) -> void:
 
 
 @native(export=True, level="O2")
+def make_elsewhere(size: i64) -> raw:
+    """`make_storage`, in a device's memory."""
+    ready = get_ready(size >> DEVICE_SHIFT & (MOST_DEVICES - 1))
+    if ready is None:
+        return None
+    home = ptr[DeviceHome](ready)
+    nbytes = size & ((1 << DEVICE_SHIFT) - 1)
+    block = raw(0)
+    if home.special == 0:
+        block = take_block(home, nbytes)
+    if block is None:
+        return asked_python(home, nbytes)
+    o = blank_storage()
+    if o is None:
+        give_block(block)
+        return None
+    s = ptr[StorageObject](o)
+    s.ptr = raw(ptr[DeviceBlock](block).address)
+    s.nbytes = nbytes
+    s.flags = ELSEWHERE | POOLED
+    s.block = block
+    return o
+
+
+@native(export=True, level="O2")
 def make_storage(nbytes: i64) -> raw:
-    """A new storage with memory of its own (uninitialised); null with an exception."""
+    """A new storage with memory of its own (uninitialised); null with an exception. In a device's
+    memory where the size says so (``device_memory.room``)."""
     kept = from_shelf(nbytes)
     if kept is not None:
         return kept
+    if nbytes < DEVICE_SIZES:
+        return make_elsewhere(nbytes)
     block = allocate(nbytes)
     if block is None:
         complain(NO_MEMORY, NONE, NONE, nbytes)
@@ -281,7 +321,7 @@ def make_storage(nbytes: i64) -> raw:
 @native(level="O2")
 def storage_dealloc(o: raw) -> void:
     s = ptr[StorageObject](o)
-    if s.flags & OWNED == 0:  # (memory of its own has no owner, not even one that was cleared)
+    if s.flags & (OWNED | POOLED) == 0:  # (memory of its own has no owner, nor had it one)
         PyObject_GC_UnTrack(o)
     if s.weak is not None:
         PyObject_ClearWeakRefs(o)
@@ -289,6 +329,8 @@ def storage_dealloc(o: raw) -> void:
         return
     if s.flags & OWNED != 0:
         release(s.ptr)
+    elif s.flags & POOLED != 0:
+        give_block(s.block)
     owner = s.owner
     s.owner = None
     if owner is not None:
@@ -449,16 +491,29 @@ def py_exchange(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     nbytes = s.nbytes
     flags = s.flags
     owner = s.owner
+    block = s.block
     s.ptr = other.ptr
     s.nbytes = other.nbytes
     s.flags = other.flags
     s.owner = other.owner
+    s.block = other.block
     other.ptr = address
     other.nbytes = nbytes
     other.flags = flags
     other.owner = owner
+    other.block = block
     track(s)
     track(other)
+    return new_reference(raw(NONE))
+
+
+@native
+def py_hand_over(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(storage, owner), checked by `hand_over`."""
+    s = ptr[StorageObject](args[0])
+    s.flags = s.flags & ~POOLED
+    s.owner = new_reference(args[1])
+    PyObject_GC_Track(args[0])
     return new_reference(raw(NONE))
 
 
@@ -470,6 +525,7 @@ def _make_type() -> type:
         ("version", LONGLONG, offsets["version"], 0, "how many writes there have been"),
         ("owner", OBJECT, offsets["owner"], READONLY, "what keeps borrowed memory alive, or None"),
         ("flags", LONGLONG, offsets["flags"], READONLY, "1: memory of its own; 2: read-only"),
+        ("_block", LONGLONG, offsets["block"], READONLY, ""),
         ("__weaklistoffset__", SSIZE, offsets["weak"], READONLY, ""),
     ]
     slots = [
@@ -534,6 +590,11 @@ def _move() -> Any:
 @functools.cache
 def _exchange() -> Any:
     return bind(fast_def("exchange", py_exchange.spec().addr))
+
+
+@functools.cache
+def _hand_over() -> Any:
+    return bind(fast_def("hand_over", py_hand_over.spec().addr))
 
 
 def _size(op: str, nbytes: int) -> int:
@@ -605,6 +666,18 @@ def exchange(storage: Storage, other: Storage) -> None:
     if not (storage.flags & other.flags & ELSEWHERE):
         raise ArgumentError("exchange: two storages in a device's memory are needed")
     _exchange()(storage, other)
+
+
+def hand_over(storage: Storage, make_owner: Callable[[int], Any]) -> None:
+    """A storage whose memory would go back to a device's pool has an owner from now on, which sees
+    to that: `make_owner` gets the address of the block (``device_memory.DeviceBlock``)."""
+    if storage.flags & POOLED:
+        _hand_over()(storage, make_owner(storage._block))  # type: ignore[attr-defined]
+
+
+rooms: dict[Any, int] = {new_storage: 0}
+"""What is to be added to a number of bytes for `make_storage`, by the function that Python calls to
+allocate: that of each device which has its memory here (``device_memory.room``)."""
 
 
 def copy_bytes(target: Storage, source: Storage) -> None:

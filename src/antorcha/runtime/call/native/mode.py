@@ -45,6 +45,8 @@ from antorcha.runtime.cpython import (
     PyLong_FromLongLong,
     PyObject_GetAttr,
     PyObject_Vectorcall,
+    PyThreadState_Get,
+    PyThreadState_GetID,
     complain,
     complaint,
     drop_one,
@@ -59,8 +61,6 @@ PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
 PyDict_DelItem = Extern("PyDict_DelItem", i32, raw, raw)
 PyDict_SetItem = Extern("PyDict_SetItem", i32, raw, raw, raw)
 PyObject_SetAttr = Extern("PyObject_SetAttr", i32, raw, raw, raw)
-PyThreadState_Get = Extern("PyThreadState_Get", raw)
-PyThreadState_GetID = Extern("PyThreadState_GetID", u64, raw)
 
 
 @struct

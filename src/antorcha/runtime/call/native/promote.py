@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.device import depends_on_thread
 from antorcha.core.shapes import may_overlap
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import record
@@ -43,7 +44,7 @@ from antorcha.runtime.call.node import saved_by
 from antorcha.runtime.call.plan import Plan
 from antorcha.runtime.launch import storage_of
 from antorcha.runtime.memory.layout import form_of
-from antorcha.runtime.memory.storage import Storage, new_storage
+from antorcha.runtime.memory.storage import Storage, rooms
 from antorcha.runtime.objects import padded, words_in_memory
 from antorcha.runtime.sequence import sequence_of
 from antorcha.runtime.tensor import Tensor
@@ -101,8 +102,11 @@ def place_for(
     among them; and why it leaves the call to Python, if it does. pack: what makes the caller's
     result of several, or ALL, FIRST, ONE."""
     given = tensors_of(args)
-    owners: list[Any] = [[t._layout for t in given], *_objects(args)]
+    objects = _objects(args)
+    owners: list[Any] = [[t._layout for t in given], *objects]
     body: list[int] | None
+    if any([depends_on_thread(each) for each in objects]):
+        call = "its device is the thread's current one"
     if isinstance(call, str):
         why, body = call, None
     elif isinstance(call, Itself):
@@ -225,6 +229,8 @@ def _body(
         sizes = [plan.delta]
     elif plan.kind == plans.VIEWS:
         sizes = plan.post
+    elif plan.kind == plans.MANY and plan.allocate in rooms:
+        sizes = [nbytes + rooms[plan.allocate] for nbytes in sizes]
     return [
         what,
         0 if run is None else id(run),
@@ -288,7 +294,7 @@ def _runs(plan: Plan, packed: bool) -> tuple[int, Storage | None] | None:
         return None
     if packed:
         return PACKED, sequence_of(plan.into)
-    return _run_into(plan, MANY) if plan.allocate is new_storage else None
+    return _run_into(plan, MANY) if plan.allocate in rooms else None
 
 
 def _writes(call: Call) -> tuple[int, Storage | None] | None:

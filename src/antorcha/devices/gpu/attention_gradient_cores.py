@@ -1,0 +1,327 @@
+"""The gradient of attention of halves by tensor cores.
+
+T. Dao, "FlashAttention-2", 2023. With weights P = exp(scale Q K^T - sums), G the gradient of the
+result O, and D the sums along rows of G O, dS = P (G V^T - D), and dQ = scale dS K, dK = scale
+dS^T Q, dV = P^T G. The weights are computed again, a tile at a time: for dQ by blocks of queries
+that go through the keys, for dK and dV by blocks of keys that go through the queries, so that no
+two blocks add to the same result. The latter's tiles are transposed, for their rows are keys, and
+serve as left factors as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antorcha.devices.gpu.attention_frame import (
+    AttentionCode,
+    add_rows,
+    as_lefts,
+    fetch_rows,
+    places_of,
+    product_by_rows,
+    row_fragments,
+    sources_of,
+    store_rows,
+    word,
+)
+from antorcha.devices.gpu.frame import load_element
+from antorcha.lang.native import (
+    bitcast,
+    bool_,
+    f32,
+    f64,
+    fma,
+    i64,
+    inline,
+    native,
+    ptr,
+    select,
+    static,
+    void,
+)
+from antorcha.lang.native.approximate import exp2_near
+from antorcha.lang.native.grid import (
+    WARP,
+    barrier,
+    block,
+    device_pointer,
+    load_whole,
+    shared,
+    swap_lanes,
+    thread,
+)
+from antorcha.lang.native.tensor_cores import commit_copies, wait_copies
+
+QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT, QUERY, KEY, VALUE, OUT, SUM, GRAD = range(9)
+SOURCES = (QUERY, KEY, VALUE, GRAD)
+GRADIENT_WORDS = ("heads", "queries", "keys", "features", "width", "tiles", "scale")
+LOG2_E = 1.4426950408889634
+QUAD = (1, 2)  # lanes that share rows of fragments differ in these bits
+
+
+class GradientCode(AttentionCode):
+    """``finds`` says which gradients a kernel finds: "query", "key", "value" or "key value". Those
+    of a block's rows are ``own``, what is beside them ``beside``."""
+
+    def __init__(self, finds: str, *args: Any) -> None:
+        super().__init__(*args, sources=SOURCES, own=GRADIENT_WORDS, more=1)
+        self.finds = finds
+        self.by_query = finds == "query"
+        self.by_scores = finds != "value"  # does it need the gradient of the scores?
+        self.by_weights = "value" in finds
+        self.own = (QUERY, GRAD) if self.by_query else (KEY, VALUE)
+        self.beside = (KEY, VALUE) if self.by_query else (QUERY, GRAD)
+        self.result = QUERY_GRADIENT if self.by_query else KEY_GRADIENT
+
+    def __native_key__(self) -> str:
+        return f"{super().__native_key__()}|{self.finds}"
+
+
+@inline
+def means_of(P, words, head):
+    """Where the sums of a head's G O lie."""
+    return device_pointer(f32, words[static(P.head)]) + head * word(P, words, "queries")
+
+
+@inline
+def base_of(P, x):
+    """What is taken from a query's scores, by a logarithm of base 2."""
+    base = x * f32(LOG2_E)
+    if P.causal:  # a query that sees nothing has no weights
+        base = select(base == f32(float("-inf")), f32(0), base)
+    return base
+
+
+@inline
+def element_of(P, words, k, place, row, column, inside):
+    """An element as f32, or zero."""
+    at = row * word(P, words, static(f"row{k}")) + column * word(P, words, static(f"column{k}"))
+    return select(inside, f32(load_element(P, words, k, place, select(inside, at, P.I(0)))), f32(0))
+
+
+@inline
+def row_sums(P, words, places, head, row, bases, means):
+    """The sums of this warp's queries; writes those of G O, which other blocks read later."""
+    lane = P.I(thread()) % WARP
+    queries, width = word(P, words, "queries"), word(P, words, "width")
+    step = word(P, words, static(f"column{SUM}"))
+    stored = means_of(P, words, head)
+    for a in static(range(P.atoms)):
+        for h in static(range(2)):
+            own = row + static(a * 16 + h * 8) + lane // 4
+            inside = own < queries
+            x = places[SUM][select(inside, own * step, P.I(0))]
+            bases[a][h] = base_of(P, x)
+            total = f32(0)
+            for c in static(range(P.wide // 4)):
+                column = static(c * 4) + lane % 4
+                found = inside & (column < width)
+                o = element_of(P, words, OUT, places[OUT], own, column, found)
+                total = fma(o, element_of(P, words, GRAD, places[GRAD], own, column, found), total)
+            for mask in static(QUAD):
+                total = total + swap_lanes(total, mask)
+            means[a][h] = total
+            if lane % 4 == 0 and inside:
+                stored[own] = total
+
+
+@inline
+def both_sources(P, words, k, places, rows, head):
+    """Where the planes of an operand begin."""
+    depth = static(P.depth if k in (QUERY, KEY) else P.wide)
+    return sources_of(P, words, k, places[k], depth, rows, head)
+
+
+@inline
+def copy_tile(P, words, sources, first_room, second_room, stage, begin, limit):
+    """Begins to copy a tile of what is beside the rows to a stage."""
+    first = static(P.beside[0])
+    second = static(P.beside[1])
+    each = static(P.planes * P.tile_size(P.depth))
+    other = static(P.planes * P.tile_size(P.wide))
+    fetch_rows(
+        P, words, first, first_room + stage * each, P.depth, sources[0], begin, limit,
+        word(P, words, "features"),
+    )  # fmt: skip
+    fetch_rows(
+        P, words, second, second_room + stage * other, P.wide, sources[1], begin, limit,
+        word(P, words, "width"),
+    )  # fmt: skip
+    commit_copies()
+
+
+@inline
+def copy_sums(P, words, places, head, room, stage, begin):
+    """The sums of a tile's queries, to a stage: of their scores, then of G O."""
+    t = P.I(thread())
+    queries = word(P, words, "queries")
+    if not P.by_query and t < P.columns:
+        inside = begin + t < queries
+        at = select(inside, begin + t, P.I(0))
+        x = places[SUM][at * word(P, words, static(f"column{SUM}"))]
+        to = room + (stage * static(2 * P.columns) + t)
+        to[0] = base_of(P, x)
+        to[static(P.columns)] = select(inside, means_of(P, words, head)[at], f32(0))
+
+
+@inline
+def weigh(P, scores, grads, scale, bases, means, room):
+    """Turns scores into weights, and the weights' gradients into those of the scores."""
+    lane = P.I(thread()) % WARP
+    for n in static(range(P.columns // 8)):
+        if not P.by_query:
+            pair = load_whole(room + (static(n * 8) + lane % 4 * 2), 2)
+            mean = load_whole(room + (static(P.columns + n * 8) + lane % 4 * 2), 2)
+        for a in static(range(P.atoms)):
+            for k in static(range(4)):
+                base = bases[a][k // 2] if P.by_query else pair[k % 2]
+                less = means[a][k // 2] if P.by_query else mean[k % 2]
+                weight = exp2_near(fma(scores[a][n][k], scale, -base))
+                scores[a][n][k] = weight
+                if P.by_scores:
+                    grads[a][n][k] = weight * (grads[a][n][k] - less)
+
+
+@inline
+def hide(P, scores, grads, row, begin, limit):
+    """No weights from ``limit`` on, and for keys behind a query that looks not ahead."""
+    lane = P.I(thread()) % WARP
+    for a in static(range(P.atoms)):
+        for n in static(range(P.columns // 8)):
+            for k in static(range(4)):
+                place = begin + static(n * 8 + k % 2) + lane % 4 * 2
+                own = row + static(a * 16 + k // 2 * 8) + lane // 4
+                seen = place < limit
+                if P.causal:
+                    seen = seen & (place <= own if P.by_query else own <= place)
+                scores[a][n][k] = select(seen, scores[a][n][k], f32(0))
+                if P.by_scores:
+                    grads[a][n][k] = select(seen, grads[a][n][k], f32(0))
+
+
+@inline
+def add_tile(
+    P, words, first_room, second_room, sums_room, stage, lefts, others, row, begin, limit, bases,
+    means, totals, values,
+):  # fmt: skip
+    """Adds what a tile gives to this warp's rows."""
+    first = first_room + stage * static(P.planes * P.tile_size(P.depth))
+    second = second_room + stage * static(P.planes * P.tile_size(P.wide))
+    scale = f32(bitcast(f64, words[static(P.word["scale"])])) * f32(LOG2_E)
+    scores = product_by_rows(P, lefts, first, P.depth)
+    grads = scores
+    if P.by_scores:
+        grads = product_by_rows(P, others, second, P.wide)
+    room = sums_room + stage * static(2 * P.columns)
+    weigh(P, scores, grads, scale, bases, means, room)
+    end = begin + static(P.columns)
+    edge = end > limit
+    if P.causal:
+        edge = edge | (end > row + 1 if P.by_query else begin < row + static(P.atoms * 16))
+    if edge:
+        hide(P, scores, grads, row, begin, limit)
+    if P.by_weights:
+        add_rows(P, as_lefts(P, scores), second, P.wide, values)
+    if P.by_scores:
+        add_rows(P, as_lefts(P, grads), first, P.depth, totals)
+
+
+@inline
+def nothing(P, depth):
+    return [[[f32(0)] * 4 for n in static(range(depth // 8))] for a in static(range(P.atoms))]
+
+
+@inline
+def reaches(P, row, begin):
+    """Does a tile hold anything for this warp's rows?"""
+    if P.causal:
+        if P.by_query:
+            return begin < row + static(P.atoms * 16)
+        return begin + static(P.columns) > row
+    return bool_(True)
+
+
+@inline
+def store_results(P, words, places, row, totals, values):
+    """Writes the rows' gradients."""
+    scale = f32(bitcast(f64, words[static(P.word["scale"])]))
+    limit = word(P, words, static("queries" if P.by_query else "keys"))
+    if P.by_scores:
+        for a in static(range(P.atoms)):
+            for n in static(range(P.depth // 8)):
+                for k in static(range(4)):
+                    totals[a][n][k] = totals[a][n][k] * scale
+        store_rows(
+            P, words, P.result, places[P.result], P.depth, row, limit, word(P, words, "features"),
+            totals,
+        )  # fmt: skip
+    if P.by_weights:
+        store_rows(
+            P, words, VALUE_GRADIENT, places[VALUE_GRADIENT], P.wide, row, limit,
+            word(P, words, "width"), values,
+        )  # fmt: skip
+
+
+@native
+def attention_gradient_cores(words: ptr[i64], *, P) -> void:
+    """Words: where the sums of G O lie, ``GRADIENT_WORDS``, each operand's last strides, then the
+    heads' dims."""
+    first_room = shared(P.T, static(2 * P.planes * P.tile_size(P.depth)))
+    second_room = shared(P.T, static(2 * P.planes * P.tile_size(P.wide)))
+    sums_room = shared(f32, static(4 * P.columns))
+    heads = word(P, words, "heads")
+    queries, keys = word(P, words, "queries"), word(P, words, "keys")
+    b = P.I(block())
+    head = b % heads
+    tile = b // heads
+    if P.by_query:  # (the longest first, where they differ)
+        tile = word(P, words, "tiles") - 1 - tile
+    places = places_of(P, words, head)
+    top = tile * static(P.rows)
+    row = top + P.I(thread()) // WARP * static(P.atoms * 16)
+    begin = P.I(0)
+    limit = keys if P.by_query else queries
+    if P.causal:
+        if P.by_query:
+            limit = min(limit, top + static(P.rows))
+        else:
+            begin = top // static(P.columns) * static(P.columns)
+    rows, count = (queries, keys) if P.by_query else (keys, queries)
+    sources = [
+        both_sources(P, words, static(P.beside[n]), places, count, head) for n in static(range(2))
+    ]
+    copy_tile(P, words, sources, first_room, second_room, P.I(0), begin, limit)
+    copy_sums(P, words, places, head, sums_room, P.I(0), begin)
+    lefts = row_fragments(
+        P, words, static(P.own[0]),
+        both_sources(P, words, static(P.own[0]), places, rows, head), P.depth, row, rows,
+        word(P, words, "features"),
+    )  # fmt: skip
+    others = lefts
+    if P.by_scores:
+        others = row_fragments(
+            P, words, static(P.own[1]),
+            both_sources(P, words, static(P.own[1]), places, rows, head), P.wide, row, rows,
+            word(P, words, "width"),
+        )  # fmt: skip
+    bases = [[f32(0)] * 2 for a in static(range(P.atoms))]
+    means = [[f32(0)] * 2 for a in static(range(P.atoms))]
+    if P.by_query:
+        row_sums(P, words, places, head, row, bases, means)
+    totals = nothing(P, static(P.depth if P.by_scores else 0))
+    values = nothing(P, static(P.wide if P.by_weights else 0))
+    stage = P.I(0)
+    while begin < limit:
+        wait_copies(0)
+        barrier()
+        ahead = begin + static(P.columns)
+        copy_tile(P, words, sources, first_room, second_room, 1 - stage, ahead, limit)
+        copy_sums(P, words, places, head, sums_room, 1 - stage, ahead)
+        if reaches(P, row, begin):
+            add_tile(
+                P, words, first_room, second_room, sums_room, stage, lefts, others, row, begin,
+                limit, bases, means, totals, values,
+            )  # fmt: skip
+        stage = 1 - stage
+        begin = ahead
+    store_results(P, words, places, row, totals, values)

@@ -107,7 +107,7 @@ def fill_pack(p: ptr[ConvolutionWords], pack: raw, bufs: ptr[raw], workspace: ra
 def execute_plan(p: ptr[ConvolutionWords], bufs: ptr[raw], stream: raw) -> i64:
     """Gives the convolution to a stream; the library's status."""
     scratch = raw(0)
-    if p.room > 0:
+    if p.room != 0:
         scratch = take_scratch(ptr[DeviceHome](p.home), p.room)
         if scratch is None:
             return NO_MEMORY

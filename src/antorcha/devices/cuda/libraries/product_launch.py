@@ -99,7 +99,7 @@ def run_product(bufs: ptr[raw], desc: ptr[i64]) -> i64:
         p.wanted = k
         return AGAIN
     scratch = raw(0)
-    if p.rooms[k] > 0:
+    if p.rooms[k] != 0:
         scratch = take_scratch(home, p.rooms[k])
         if scratch is None:
             return NO_MEMORY

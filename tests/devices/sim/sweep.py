@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import antorcha
+from antorcha.core import switches
 from antorcha.devices.gpu import fallback
 from antorcha.ops.kinds.record import Op
 from antorcha.runtime.tensor import Tensor
@@ -125,7 +126,17 @@ def sweep(
     ops: list[Op], dtypes: Any = ("float32",), strided: bool = False, grad: bool = False,
     second: bool = False,
 ) -> list[str]:  # fmt: skip
-    """Everything that differs."""
+    """Everything that differs; no convolution rounds to TF32."""
+    before, switches.cudnn.allow_tf32 = switches.cudnn.allow_tf32, False
+    try:
+        return _sweep(ops, dtypes, strided, grad, second)
+    finally:
+        switches.cudnn.allow_tf32 = before
+
+
+def _sweep(
+    ops: list[Op], dtypes: Any, strided: bool, grad: bool, second: bool
+) -> list[str]:  # fmt: skip
     wrong = []
     for op in ops:
         if is_random(op):

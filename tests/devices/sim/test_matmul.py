@@ -6,8 +6,10 @@ from itertools import product as every
 from typing import Any
 
 import numpy as np
+import pytest
 
 import antorcha
+from antorcha.core import switches
 from antorcha.devices.gpu import fallback
 from antorcha.devices.gpu.launcher import launch_of
 from antorcha.devices.gpu.matmul import matrix_product
@@ -128,7 +130,7 @@ def cuts(dtype: str) -> list[ProductCut]:
             ProductCut("cores", 128, 128, 32, 256, warps=(2, 4)),
             ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=2),
         ]
-    return [tiles_cut(kind, True, True), tiles_cut(kind, False, False)]
+    return [tiles_cut(kind, True, 1000), tiles_cut(kind, True, 64), tiles_cut(kind, False, 0)]
 
 
 def run(what: MatMul, a: Tensor, b: Tensor, bias: Tensor | None, cut: ProductCut | None) -> Tensor:
@@ -160,6 +162,43 @@ def test_ways_to_cut() -> None:
     assert not wrong
 
 
+def test_products_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers that a TF32 holds exactly, then others; sizes that are no multiples of pieces."""
+    monkeypatch.setattr(switches.matmul, "allow_tf32", True)
+    rng = np.random.default_rng(5)
+    wrong = []
+
+    def whole(*shape: int) -> Tensor:
+        return antorcha.tensor(rng.integers(-99, 100, shape), dtype=antorcha.float32)
+
+    for (m, n, k), *hows in (
+        ((21, 36, 20), "rows", "rows"), ((64, 200, 300), "columns", "rows"),
+        ((40, 17, 24), "rows", "columns"), ((132, 130, 68), "columns", "columns"),
+        ((33, 35, 37), "rows", "columns"), ((24, 40, 1028), "every other", "rows"),
+    ):  # fmt: skip
+        a, b, c = whole(m, k), whole(k, n), whole(n)
+        found = antorcha.addmm(c.to("sim"), lies(a, hows[0]), lies(b, hows[1]), alpha=2, beta=3)
+        if not np.array_equal(wide(found), 2 * (wide(a) @ wide(b)) + 3 * wide(c)):
+            wrong.append((m, n, k, hows))
+    a, b = whole(3, 40, 36), whole(3, 32, 24)
+    found = a.to("sim")[..., 1:33] @ b.to("sim")  # rows that begin between two pieces
+    assert np.array_equal(wide(found), wide(a)[..., 1:33] @ wide(b))
+    for dtype, cut in (
+        ("float32", ProductCut("pieces", 128, 128, 32, 128, together=2, warps=(2, 2))),
+        ("float32", ProductCut("pieces", 64, 192, 16, 256, warps=(2, 4), stages=3)),
+        ("bfloat16", ProductCut("pieces", 64, 192, 32, 256, warps=(2, 4), stages=3)),
+        ("bfloat16", ProductCut("pieces", 128, 64, 32, 128, warps=(4, 1), stages=3)),
+    ):
+        a, b = values(rng, dtype, 136, 72), values(rng, dtype, 72, 200)
+        for how in ("rows", "columns"):
+            there = lies(a, how), lies(b, how)
+            found = run(described(*there), *there, None, cut)
+            error = np.abs(wide(found) - wide(a) @ wide(b)).max()
+            if not 1e-5 < error < (5e-2 if dtype == "float32" else 0.3):
+                wrong.append((how, cut, error))
+    assert not wrong
+
+
 def test_pieces_that_are_not_aligned() -> None:
     """Operands that begin between two multiples of 16 bytes, or whose rows do."""
     rng = np.random.default_rng(3)
@@ -187,7 +226,7 @@ def test_wide_indices_and_bools() -> None:
         what = MatMul(1, m, n, k, (1 << 31, k, 1), (0, n, 1), (0, n, 1), (0, n, 1), 0.5, 2.0)
         wanted = 0.5 * (wide(a) @ wide(b)) + 2 * wide(c)
         wrong += report(run(what, a, b, c, None), wanted, dtype, (dtype, m, n, k))
-    a, b = [antorcha.tensor(rng.integers(0, 4, s) == 0).to("sim") for s in ((20, 9), (9, 30))]
+    a, b = [antorcha.tensor(rng.integers(0, 4, s) == 0).to("sim") for s in ((20, 9), (9, 32))]
     found = run(described(a, b), a, b, None, None)
     assert np.array_equal(found.cpu().numpy(), a.cpu().numpy() @ b.cpu().numpy())
     assert not wrong

@@ -12,7 +12,7 @@ from antorcha.devices.gpu.frame import GridStep
 from antorcha.devices.sim.device import grid_runner, target
 from antorcha.devices.sim.memory import memory
 from antorcha.errors import OutOfRange
-from antorcha.lang.native import bf16, f16, f32, i32, i64, native, ptr, static, u32, void
+from antorcha.lang.native import bf16, bitcast, f16, f32, i32, i64, native, ptr, static, u32, void
 from antorcha.lang.native.grid import (
     PARAMETER_WORDS,
     barrier,
@@ -27,6 +27,7 @@ from antorcha.lang.native.tensor_cores import (
     copy_piece,
     load_matrices,
     mma,
+    to_tf32,
     wait_copies,
 )
 
@@ -55,6 +56,35 @@ def small_product(words: ptr[i64], *, T, left, right) -> void:
     out = device_pointer(f32, words[0])
     for k in static(range(4)):
         out[(lane // 4 + static(k // 2 * 8)) * 8 + lane % 4 * 2 + static(k % 2)] = c[k]
+
+
+@native
+def small_product_of_f32(words: ptr[i64], *, right) -> void:
+    """c = a @ b of 16 x 8 and 8 x 8 by a warp; ``right``: is b stored by columns?"""
+    lane = thread()
+    room_a, room_b = shared(f32, 128), shared(f32, 64)
+    a, b = device_pointer(f32, words[1]), device_pointer(f32, words[2])
+    copy_piece(room_a + lane * 4, a + lane * 4, i32(16))
+    if lane < 16:
+        copy_piece(room_b + lane * 4, b + lane * 4, i32(16))
+    commit_copies()
+    wait_copies(0)
+    barrier()
+    x = load_matrices(room_a + (lane % 16 * 8 + lane // 16 * 4))
+    if right:
+        y = load_matrices(room_b + (lane % 8 * 8 + lane // 8 % 2 * 4))
+    else:
+        y = [bitcast(u32, room_b[(lane % 4 + 4 * k) * 8 + lane // 4]) for k in static(range(2))]
+    c = mma(f32, x, [y[0], y[1]], [f32(1), f32(2), f32(3), f32(4)])
+    out = device_pointer(f32, words[0])
+    for k in static(range(4)):
+        out[(lane // 4 + static(k // 2 * 8)) * 8 + lane % 4 * 2 + static(k % 2)] = c[k]
+
+
+@native
+def rounded(words: ptr[i64]) -> void:
+    out, x = device_pointer(u32, words[0]), device_pointer(f32, words[1])
+    out[thread()] = to_tf32(x[thread()])
 
 
 @native
@@ -107,6 +137,39 @@ def test_fragments(T: Any) -> None:
             words = np.array([a.ctypes.data for a in held] + [0] * 5, np.int64)
             run_grid(small_product, words, (1,), (32,), **options)
             assert np.array_equal(held[0], wanted), (options, "plain Python")
+
+
+def test_fragments_of_tf32() -> None:
+    """Their 10 bits of mantissa are read, the rest is not."""
+    rng = np.random.default_rng(6)
+    a, b = rng.integers(-1023, 1024, (16, 8)) / 4, rng.integers(-15, 16, (8, 8)) / 4
+    start = np.tile([[1.0, 2.0], [3.0, 4.0]], (1, 4)).repeat(8, 0)
+    noise = rng.integers(0, 1 << 13, (16, 8), np.uint32)
+    for right in (False, True):
+        noisy = (a.astype(np.float32).view(np.uint32) | noise).view(np.float32)
+        stored = np.ascontiguousarray(b.T if right else b, np.float32)
+        arrays = [np.zeros((16, 8), np.float32), noisy, stored]
+        found = launch(small_product_of_f32, 32, arrays, right=right)
+        assert np.array_equal(found, a @ b + start), right
+        words = np.array([x.ctypes.data for x in arrays] + [0] * 5, np.int64)
+        run_grid(small_product_of_f32, words, (1,), (32,), right=right)
+        assert np.array_equal(arrays[0], a @ b + start), (right, "plain Python")
+
+
+def test_rounding_to_tf32() -> None:
+    x = np.array([1.0, 1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-11 - 2**-23, -3.3, 3e38, np.inf, -np.inf,
+                  np.nan, -0.0, 1e-40], np.float32)  # fmt: skip
+    bits = np.append(x, np.array([0x7F800001, 0x7F7FFFFF], np.uint32).view(np.float32))
+    words = [int(w) for w in bits.view(np.uint32)]
+    even = [w + 0xFFF + (w >> 13 & 1) & 0xFFFFE000 for w in words]
+    wanted = np.where(np.isnan(bits), 0x7FFFFFFF, np.where(np.isinf(bits), words, even))
+    arrays = [np.zeros(13, np.int32), bits]
+    assert np.array_equal(launch(rounded, 13, arrays).view(np.uint32), wanted)
+    words = np.array([a.ctypes.data for a in arrays] + [0] * 5, np.int64)
+    run_grid(rounded, words, (1,), (13,))
+    assert np.array_equal(arrays[0].view(np.uint32), wanted), "plain Python"
+    assert "cvt.rna.tf32.f32" in rounded.on_grid(nvptx(80), 32).image
+    assert "cvt.rn.tf32.f32" in rounded.on_grid(nvptx(90), 32).image
 
 
 def test_copies_are_done_when_they_are_waited_for() -> None:

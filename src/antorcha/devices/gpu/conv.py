@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from antorcha.core import switches
+from antorcha.devices.gpu.conv_pieces import plan_by_pieces
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.devices.gpu.product import (
     GridProduct,
@@ -20,6 +22,7 @@ from antorcha.devices.gpu.product import (
     ProductOperand,
     ProductWindow,
     axis,
+    lies_in_pieces,
     plan_product,
 )
 from antorcha.lang.kernels import Conv
@@ -31,8 +34,16 @@ Ints = Sequence[int]
 def plan_conv(what: Conv, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPlan:
     products = {"forward": forward_product, "data": data_product, "weight": weight_product}
     product = products[what.kind](what, outs[0], ins)
-    if not all(each.numel for each in ins[:2]):  # of nothing, padded, there is nothing to add up
-        product = replace(product, k=0)
+    if not all(each.numel for each in (*outs, *ins[:2])):
+        return plan_product(replace(product, k=0), outs, ins)  # of padding alone, or of nothing
+    product = replace(product, tf32=bool(switches.cudnn.allow_tf32))
+    dtype = outs[0].dtype
+    if dtype.kind == "f" and not all(
+        lies_in_pieces(o, dtype.itemsize) for o in (product.a, product.b)
+    ):
+        plan = plan_by_pieces(what, outs, ins, product.tf32)
+        if plan is not None:
+            return plan
     return plan_product(product, outs, ins)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from antorcha.core import switches
 from antorcha.devices.gpu.frame import GridPlan
 from antorcha.devices.gpu.product import GridProduct, ProductOperand, axis, plan_product
 from antorcha.lang.kernels import MatMul
@@ -21,7 +22,7 @@ def matrix_product(what: MatMul) -> GridProduct:
     bias = None if what.bias is None else _matrix(3, m, n, what.bias)
     return GridProduct(
         what.batch, m, n, k, _matrix(1, m, k, what.a), _turned(2, k, n, what.b),
-        _matrix(0, m, n, what.out), bias, what.alpha, what.beta,
+        _matrix(0, m, n, what.out), bias, what.alpha, what.beta, bool(switches.matmul.allow_tf32),
     )  # fmt: skip
 
 

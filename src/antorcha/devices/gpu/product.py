@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from antorcha.core import dtypes
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.core.structs import struct
@@ -30,6 +31,8 @@ from antorcha.devices.gpu.frame import (
 )
 from antorcha.devices.gpu.product_bulk import LINE, MAP_WORDS, product_bulk, shared_bytes
 from antorcha.devices.gpu.product_cores import dynamic_bytes, product_cores
+from antorcha.devices.gpu.product_pieces import product_pieces, shared_bytes_at_most
+from antorcha.devices.gpu.product_pieces import shared_bytes as pieces_bytes
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
 from antorcha.devices.gpu.product_tiles import product_tiles
 from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
@@ -54,14 +57,16 @@ stack to the next, weights."""
 class ProductAxis:
     """A side of an operand: an index along it is that of an element of dims in row-major order.
 
-    The last ``spatial`` dims move a window: their strides are what a step adds to its place along
-    each spatial dim. ``fixed``: the sizes, but the first, are known when the kernel is compiled.
+    The last ``spatial`` dims but ``inner`` move a window: their strides are what a step adds to its
+    place along each spatial dim. ``fixed``: the sizes, but the first, are known when the kernel is
+    compiled.
     """
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     fixed: bool = False
     spatial: int = 0
+    inner: int = 0
 
     @property
     def reach(self) -> int:
@@ -133,6 +138,7 @@ class GridProduct:
     bias: ProductOperand | None = None
     alpha: complex = 1.0
     beta: complex = 1.0
+    tf32: bool = False  # may factors of float32 be rounded to TF32?
 
     def transposed(self) -> GridProduct:
         """The same with rows for columns."""
@@ -162,6 +168,7 @@ class AxisCode:
     dims: int
     sizes: tuple[int, ...]  # where they are known
     spatial: int
+    inner: int
 
 
 @struct
@@ -176,6 +183,7 @@ class OperandCode:
     window: int
     by_depth: bool
     whole: bool  # do rows of 16 bytes lie together, and begin at multiples of 16 bytes?
+    pieces: bool  # does it consist of whole pieces of 16 bytes?
     name: str = ""  # of a factor: the word with its stride in the stack
     side: str = ""  # of a factor: the word with its size beside the depth
 
@@ -190,10 +198,10 @@ class ProductCut:
     columns: int
     depth: int
     threads: int
-    side: int = 0  # tiles: threads along a side
     vector: int = 1  # tiles: neighbours in one load of shared memory
-    warps: tuple[int, int] = (1, 1)  # cores: along the rows and columns of a tile
-    stages: int = 2  # cores, bulk: tiles in shared memory
+    together: int = 0  # tiles, pieces: blocks that a multiprocessor is to run at once
+    warps: tuple[int, int] = (1, 1)  # but bulk: along the rows and columns of a tile
+    stages: int = 2  # cores, pieces, bulk: tiles in shared memory
     slices: int = 1  # columns: threads that share the depth of a result
     band: int = 8  # rows of tiles that are neighbours in time: they share columns
     parts: int = 0  # bulk: those of the depth
@@ -211,7 +219,7 @@ class ProductWords:
         for size, stride in zip(reversed(of.sizes), reversed(of.strides), strict=True):
             self.words += [size, stride]
         known = tuple(reversed(of.sizes[1:])) if of.fixed else ()
-        return AxisCode(at, len(of.sizes), known, of.spatial)
+        return AxisCode(at, len(of.sizes), known, of.spatial, of.inner)
 
     def operand(self, of: ProductOperand, itemsize: int, *names: str) -> OperandCode:
         outer, depth = self.axis(of.outer), self.axis(of.depth)
@@ -222,6 +230,7 @@ class ProductWords:
         spatial, steps = (len(window.sizes), window.steps) if window else (0, ())
         return OperandCode(
             of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize),
+            lies_in_pieces(of, itemsize),
             *names,
         )  # fmt: skip
 
@@ -230,6 +239,26 @@ def _lies_whole(of: ProductOperand, itemsize: int) -> bool:
     inner, other = (of.depth, of.outer) if of.by_depth else (of.outer, of.depth)
     one = len(inner.sizes) == 1 and inner.strides == (1,) and of.window is None
     return one and all(s * itemsize % 16 == 0 for s in (*other.strides, of.batch))
+
+
+def lies_in_pieces(of: ProductOperand, itemsize: int) -> bool:
+    """Is an operand made of whole pieces of 16 bytes, each of which a window sees or not at all?"""
+    inner, other = (of.depth, of.outer) if of.by_depth else (of.outer, of.depth)
+    piece = 16 // itemsize
+    apart = [*inner.strides[:-1], *other.strides, of.batch]
+    if of.window is not None:
+        moves = inner.spatial, other.spatial
+        apart = [of.batch, *of.window.strides]
+        for side, spatial in zip((inner, other), moves, strict=True):
+            last = len(side.sizes) - side.inner
+            apart += [
+                s for d, s in enumerate(side.strides)
+                if not last - spatial <= d < last and (side is other or d < len(side.sizes) - 1)
+            ]  # fmt: skip
+        if inner.spatial and not inner.inner:
+            return False
+    one = bool(inner.sizes) and inner.strides[-1] == 1 and inner.sizes[-1] % piece == 0
+    return one and not any(s % piece for s in apart)
 
 
 class ProductGrid(GridTemplate):
@@ -351,7 +380,15 @@ def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -
         return columns_cut(rows, product)
     if k <= SHALLOW:
         return columns_cut(THIN, product)
-    many = min(m, n) > 64 and product.batch * -(-m // 128) * -(-n // 128) >= ENOUGH // 2
+    tiles = product.batch * -(-m // 128) * -(-n // 128)
+    many = min(m, n) > 64 and tiles >= ENOUGH // 2
+    factors = product.a, product.b
+    if half:
+        apart = not all(_lies_whole(o, dtype.itemsize) for o in factors)
+    else:
+        apart = product.tf32 and dtype is dtypes.float32
+    if apart and all(lies_in_pieces(o, dtype.itemsize) for o in factors):
+        return pieces_cut(product, half)
     if half:
         if hopper and min(m, n) > 64:
             return bulk_cut(product)
@@ -359,7 +396,7 @@ def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -
             stages = 4 if planning.shared_bytes >= DEEP_SHARED else 2
             return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=stages)
         return ProductCut("cores", 64, 64, 32, 128, warps=(2, 2), stages=3)
-    return tiles_cut(dtype, min(m, n) > 32, many)
+    return tiles_cut(dtype, min(m, n) > 32, tiles if min(m, n) > 64 else 0)
 
 
 def columns_cut(rows: int, product: GridProduct) -> ProductCut:
@@ -369,17 +406,44 @@ def columns_cut(rows: int, product: GridProduct) -> ProductCut:
     return ProductCut("columns", rows, THREADS // slices, 4 * slices, THREADS, slices=slices)
 
 
-def tiles_cut(dtype: Any, large: bool, many: bool) -> ProductCut:
-    """Tiles of registers, 4 x 4 results a thread; 8 x 8 of small numbers where there are many."""
+def tiles_cut(dtype: Any, large: bool, tiles: int) -> ProductCut:
+    """Tiles of registers: a thread has 8 x 8 results of small numbers where there are many (there
+    would be ``tiles``), 8 x 4 where there are few, and fewer of numbers of 8 and 16 bytes."""
     size = max(dtype.itemsize // (2 if dtype.kind == "c" else 1), 4)
     vector = 16 // size
-    side = 16 if large else 8
-    wide = 4 // vector * (2 if many and large and size == 4 and dtype.kind != "c" else 1)
     if dtype.kind == "c" and size == 8:
-        wide = 1
-    across = side * vector * wide
-    depth = 16 if size == 4 and wide == 1 and dtype.kind != "c" else 8
-    return ProductCut("tiles", across, across, depth, side * side, side, vector)
+        return ProductCut("tiles", 32, 32, 8, 128, 1, warps=(2, 2))
+    if large and tiles >= ENOUGH // 5 and dtype.itemsize <= 4:
+        depth = 16 if tiles > ENOUGH // 2 else 8
+        return ProductCut("tiles", 128, 128, depth, 256, vector, 2, (4, 2))
+    if large:
+        return ProductCut("tiles", 64, 64, 8, 128, vector, warps=(2, 2))
+    return ProductCut("tiles", 32, 32, 8, 64, vector, warps=(2, 1))
+
+
+PIECES = (
+    # rows, columns, depth of halves, of f32, threads, blocks together, warps, stages
+    (128, 128, 32, 0, 256, 2, (2, 4), 3), (128, 128, 0, 32, 128, 2, (2, 2), 2),
+    (64, 256, 32, 16, 256, 2, (1, 8), 3), (256, 64, 32, 16, 256, 2, (8, 1), 3),
+    (64, 192, 32, 16, 256, 2, (2, 4), 3), (64, 128, 32, 16, 128, 3, (1, 4), 3),
+    (128, 64, 32, 16, 128, 3, (4, 1), 3),
+)  # fmt: skip
+
+
+def pieces_cut(product: GridProduct, half: bool) -> ProductCut:
+    """Tiles of pieces: the largest of which there are enough and that waste little. A long depth,
+    which is cut in parts, makes up for few tiles."""
+    m, n = product.m, product.n
+    for rows, columns, of_half, of_single, threads, together, warps, stages in PIECES:
+        depth = of_half if half else of_single
+        high, wide = -(-m // rows), -(-n // columns)
+        little = high * rows * wide * columns <= m * n * 5 // 4
+        blocks = product.batch * high * wide * max(product.k // 2048, 1)
+        cut = ProductCut("pieces", rows, columns, depth, threads, 1, together, warps, stages)
+        room = shared_bytes_at_most(cut, 2 if half else 4) <= planning.shared_bytes
+        if depth and little and room and blocks >= ENOUGH // 2:
+            return cut
+    return ProductCut("pieces", 64, 64, 32 if half else 16, 128, warps=(2, 2), stages=3)
 
 
 def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
@@ -391,7 +455,7 @@ def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
 
 
 KERNELS: dict[str, Any] = {
-    "tiles": product_tiles, "cores": product_cores, "dots": product_dots,
+    "tiles": product_tiles, "cores": product_cores, "pieces": product_pieces, "dots": product_dots,
     "bulk": product_bulk, "columns": product_columns, "join": product_join,
 }  # fmt: skip
 
@@ -435,6 +499,8 @@ def needs_of(template: ProductGrid) -> tuple[int, int]:
     cut = template.cut
     if cut.kind == "bulk":
         return shared_bytes(cut), HOPPER
+    if cut.kind == "pieces":
+        return pieces_bytes(template), 0
     return (dynamic_bytes(template), 0) if cut.kind == "cores" else (0, 0)
 
 
@@ -463,5 +529,5 @@ def weight_words(number: complex, dtype: Any) -> list[int]:
 _templates: dict[Any, ProductGrid] = {}
 __all__ = [
     "GridProduct", "ProductAxis", "ProductCut", "ProductOperand", "ProductWindow", "axis",
-    "plan_product",
+    "lies_in_pieces", "plan_product",
 ]  # fmt: skip

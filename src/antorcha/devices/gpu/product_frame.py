@@ -7,8 +7,20 @@ products are added up. ``P`` is a ``ProductGrid`` (``product.py``).
 from __future__ import annotations
 
 from antorcha.devices.gpu.frame import load_element, operand_place, store_element
-from antorcha.lang.native import bitcast, f64, fma, inline, select, static
-from antorcha.lang.native.grid import block, device_pointer
+from antorcha.lang.native import (
+    bitcast,
+    f64,
+    fma,
+    i64,
+    inline,
+    insert,
+    ptr,
+    select,
+    static,
+    u16,
+    vec,
+)
+from antorcha.lang.native.grid import block, device_pointer, store_whole
 
 
 @inline
@@ -37,7 +49,7 @@ def locate(P, words, axis, i):
                 left, step = divided(P, left, static(axis.sizes[d]))
             else:
                 left, step = divided(P, left, P.I(words[at]))
-        to = static(axis.spatial - d if d < axis.spatial else 0)
+        to = static(max(axis.spatial + axis.inner - d, 0) if d >= axis.inner else 0)
         found[to] = found[to] + step * P.I(words[static(at + 1)])
     return found
 
@@ -156,31 +168,71 @@ def sums_place(P, words):
 
 
 @inline
-def finish(P, words, z, part, rows, columns, totals, mine):
+def finish(P, words, z, part, rows, columns, totals, mine, run=1):
     """Stores sums: ``totals[i][j]`` belongs to ``rows[i]`` and ``columns[j]``, where there are
-    these, and ``mine``."""
+    these, and ``mine``. Columns are neighbours in runs of ``run``, each from a multiple of it on.
+    """
     m, n = word(P, words, "m"), word(P, words, "n")
     if P.split and P.cut.kind != "join":
         stored = sums_place(P, words)
         sums = (part * word(P, words, "batch") + z) * m
         for i in static(range(len(rows))):
-            for j in static(range(len(columns))):
-                if mine and rows[i] < m and columns[j] < n:
+            for j in static(range(0, len(columns), run)):
+                if mine and rows[i] < m:
                     at = ((sums + rows[i]) * n + columns[j]) * static(P.planes)
-                    for c in static(range(P.planes)):
-                        stored[at + c] = totals[i][j][c]
-    else:
-        place = factor_place(P, words, P.out, "out", z)
-        across = [locate(P, words, P.out.depth, c)[0] for c in columns]
-        for i in static(range(len(rows))):
-            down = locate(P, words, P.out.outer, rows[i])[0]
-            for j in static(range(len(columns))):
-                if mine and rows[i] < m and columns[j] < n:
-                    result = result_of(P, words, z, rows[i], columns[j], totals[i][j])
-                    if P.planes == 1:
-                        store_element(P, 0, place, down + across[j], result[0])
+                    if run > 1 and n % run == 0:
+                        if columns[j] < n:
+                            store_run(P, P.C, stored + at, [x[0] for x in totals[i][j : j + run]])
                     else:
-                        store_element(P, 0, place, down + across[j], result)
+                        for e in static(range(run)):
+                            if columns[j + e] < n:
+                                for c in static(range(P.planes)):
+                                    stored[at + static(e * P.planes + c)] = totals[i][j + e][c]
+    else:
+        finish_results(P, words, z, rows, columns, totals, mine, run)
+
+
+@inline
+def finish_results(P, words, z, rows, columns, totals, mine, run):
+    """Stores results."""
+    m, n = word(P, words, "m"), word(P, words, "n")
+    place = factor_place(P, words, P.out, "out", z)
+    across = [locate(P, words, P.out.depth, c)[0] for c in columns]
+    for i in static(range(len(rows))):
+        down = locate(P, words, P.out.outer, rows[i])[0]
+        for j in static(range(0, len(columns), run)):
+            if mine and rows[i] < m and columns[j] < n:
+                if static(run > 1 and P.out.pieces) and i64(place) % 16 == 0:
+                    results = [
+                        result_of(P, words, z, rows[i], columns[j + e], totals[i][j + e])[0]
+                        for e in static(range(run))
+                    ]
+                    store_run(P, P.types[0], place + (down + across[j]), results)
+                else:
+                    for e in static(range(run)):
+                        if columns[j + e] < n:
+                            result = result_of(
+                                P, words, z, rows[i], columns[j + e], totals[i][j + e]
+                            )
+                            store_result(P, place, down + across[j + e], result)
+
+
+@inline
+def store_result(P, place, at, result):
+    if P.planes == 1:
+        store_element(P, 0, place, at, result[0])
+    else:
+        store_element(P, 0, place, at, result)
+
+
+@inline
+def store_run(P, T, place, values):
+    """Stores neighbours, whose first has an address that is a multiple of their size."""
+    word = static(u16 if T.half else T)
+    whole = vec[word, len(values)](word(0))
+    for e in static(range(len(values))):
+        whole = insert(whole, e, bitcast(word, T(values[e])))
+    store_whole(ptr[word](place), whole)
 
 
 @inline

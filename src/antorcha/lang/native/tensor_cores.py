@@ -24,6 +24,8 @@ from antorcha.lang.native.vectors import fma
 PIECE = 16  # bytes of a copy, and of a row of an 8 x 8 matrix of halves
 UNALIGNED = 1 << 62  # an address in the simulator's memory, but of no allocation: it is reported
 POISON = 0xFF
+TF32_BITS = 0xFFFFE000
+"""What is read of a float32 that is multiplied as a TF32: 10 bits of its mantissa."""
 
 
 # ---- the simulator
@@ -33,7 +35,7 @@ def multiply_shown(t: ptr[GridThread], *, T: Any) -> void:
     lane = t.index[0] % WARP
     row = lane // 4
     quad = lane % 4
-    for pair in range(8):  # of neighbours along the depth
+    for pair in range(8):  # of neighbours along the depth; of TF32, a single number
         left = t + (row * 4 + pair % 4 - lane)
         for column in static(range(2)):
             right = t + ((2 * quad + column) * 4 + pair % 4 - lane)
@@ -41,10 +43,27 @@ def multiply_shown(t: ptr[GridThread], *, T: Any) -> void:
             for low in static(range(2)):  # the upper 8 rows, the lower ones
                 x = left.fragment[2 * (pair // 4) + low]
                 at = static(2 * low + column)
-                for odd in static(range(2)):
-                    a = f32(bitcast(T, u16(x >> static(16 * odd))))
-                    b = f32(bitcast(T, u16(y >> static(16 * odd))))
+                if T is f32:
+                    a = bitcast(f32, x & static(TF32_BITS))
+                    b = bitcast(f32, y & static(TF32_BITS))
                     t.product[at] = fma(a, b, t.product[at])
+                else:
+                    for odd in static(range(2)):
+                        a = f32(bitcast(T, u16(x >> static(16 * odd))))
+                        b = f32(bitcast(T, u16(y >> static(16 * odd))))
+                        t.product[at] = fma(a, b, t.product[at])
+
+
+@native
+def round_bits(x: f32) -> u32:
+    """The bits of an f32 rounded to a TF32."""
+    bits = bitcast(u32, x)
+    if bits & 0x7F800000 == 0x7F800000:  # infinite, or no number
+        if bits & 0x7FFFFF != 0:
+            bits = u32(0x7FFFFFFF)
+    else:
+        bits = (bits + 0xFFF + (bits >> 13 & 1)) & static(TF32_BITS)
+    return bits  # type: ignore[no-any-return]
 
 
 @native
@@ -151,11 +170,23 @@ def _python_mma(T: Ty, a: Any, b: Any, c: Any) -> list[Any]:
         left = warp[row * 4 + pair % 4][0]
         for at in range(4):
             x, low = left[2 * (pair // 4) + at // 2], warp[(2 * quad + at % 2) * 4 + pair % 4][1]
+            words = x, low[pair // 4]
+            if T is f32:
+                p, q = [bitcast(f32, np.uint32(w & TF32_BITS)) for w in words]
+                result[at] = fma(p, q, result[at])
+                continue
             for shift in (0, 16):
-                halves = [np.uint16(w >> shift & 0xFFFF) for w in (x, low[pair // 4])]
+                halves = [np.uint16(w >> shift & 0xFFFF) for w in words]
                 p, q = [convert(f32, bitcast(T, half)) for half in halves]
                 result[at] = fma(p, q, result[at])
     return result
+
+
+def _python_tf32(x: Any) -> Any:
+    bits = int(bitcast(u32, np.float32(x)))
+    if bits << 1 & 0xFF000000 == 0xFF000000:  # infinite, or no number
+        return np.uint32(bits if bits << 9 & 0xFFFFFFFF == 0 else 0x7FFFFFFF)
+    return np.uint32(bits + 0xFFF + (bits >> 13 & 1) & TF32_BITS)
 
 
 def _python_load(p: Any, transposed: bool = False) -> list[Any]:
@@ -171,7 +202,7 @@ def _python_load(p: Any, transposed: bool = False) -> list[Any]:
     return words
 
 
-def _python_copy(to: Any, source: Any, nbytes: Any) -> None:
+def _python_copy(to: Any, source: Any, nbytes: Any, again: bool = False) -> None:
     memset(raw(to), 0, PIECE)
     if nbytes:
         memcpy(raw(to), raw(source), nbytes)
@@ -194,12 +225,14 @@ def _four(g: Any, name: str, ty: Ty, args: list[str]) -> list[V]:
 
 @intrinsic(_python_mma)
 def mma(g: Any, node: Any, T: Any, a: Any, b: Any, c: Any) -> list[V]:
-    """``c + a @ b`` of halves of type T, 16 x 8 x 16, added up in f32 by a warp.
+    """``c + a @ b`` of halves of type T, 16 x 8 x 16, added up in f32 by a warp; of f32, of which
+    the bits of a TF32 are read, 16 x 8 x 8.
 
     With row r = lane // 4 and q = 2 * (lane % 4), a lane has of a (16 x 16, four words of two
     halves) rows r and r + 8 at columns q and q + 1, then at q + 8 and q + 9; of b (16 x 8, two
     words) rows q and q + 1, then q + 8 and q + 9, of column r; of c (16 x 8) columns q and q + 1 of
-    row r, then of row r + 8.
+    row r, then of row r + 8. Of f32 a word is a number: where a half's would be q and q + 1, it is
+    lane % 4, and 4 more where it would be 8 more.
     """
     grid._in_kernel(g, node, "mma")
     a, b = [g.rt(x, node, u32) for x in a], [g.rt(x, node, u32) for x in b]
@@ -213,10 +246,23 @@ def mma(g: Any, node: Any, T: Any, a: Any, b: Any, c: Any) -> list[V]:
         return _shown(g, "product", f32)
     sums = [f"float {x.ref}" for x in c]
     words = [f"i32 {x.ref}" for x in (*a, *b)]
+    if T is f32:
+        return _four(g, "llvm.nvvm.mma.m16n8k8.row.col.tf32", f32, words + sums)
     if T is not f16:
         return _four(g, "llvm.nvvm.mma.m16n8k16.row.col.bf16", f32, words + sums)
     pairs = [f"<2 x half> {g.op(f'bitcast {w} to <2 x half>')}" for w in words]
     return _four(g, "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", f32, pairs + sums)
+
+
+@intrinsic(_python_tf32)
+def to_tf32(g: Any, node: Any, x: Any) -> V:
+    """The bits of an f32 rounded to the nearest TF32, of 10 bits of mantissa. Of two that are as
+    near the even one; up to capability 8.9, which has no instruction for that, the larger one."""
+    x = g.rt(x, node, f32)
+    if g.target.grid == "ptx":
+        ties = "rn" if int(g.target.cpu.strip("sm_a")) >= 90 else "rna"
+        return g.intr(f"llvm.nvvm.f2tf32.{ties}", u32, [f"float {x.ref}"])  # type: ignore[no-any-return]
+    return g.call(round_bits, [x], {}, node)  # type: ignore[no-any-return]
 
 
 @intrinsic(_python_load)
@@ -237,17 +283,19 @@ def load_matrices(g: Any, node: Any, p: Any, transposed: bool = False) -> list[V
 
 
 @intrinsic(_python_copy)
-def copy_piece(g: Any, node: Any, to: Any, source: Any, nbytes: Any) -> None:
+def copy_piece(
+    g: Any, node: Any, to: Any, source: Any, nbytes: Any, again: bool = False
+) -> None:  # fmt: skip
     """Begins to copy up to 16 bytes (an i32) of the device's memory to shared memory, where the
     rest of 16 bytes becomes 0. Both addresses are multiples of 16 bytes. What is there is undefined
-    until ``wait_copies``."""
+    until ``wait_copies``. ``again``: the block reads the same again: the nearest cache keeps it."""
     grid._in_kernel(g, node, "copy_piece")
     to, source, nbytes = g.rt(to, node), g.rt(source, node), g.rt(nbytes, node, i32)
     if g.target.grid != "ptx":
         wide = g.cast(i64, nbytes, node)
         g.call(begin_copy, [_thread(g), V(raw, to.ref), V(raw, source.ref), wide], {}, node)
         return
-    name = "llvm.nvvm.cp.async.cg.shared.global.16.s"
+    name = f"llvm.nvvm.cp.async.{'ca' if again else 'cg'}.shared.global.16.s"
     g.declare(name, f"declare void @{name}(ptr addrspace(3), ptr addrspace(1), i32)")
     places = f"{_in_space(g, to, 3)}, {_in_space(g, source, 1)}"
     g.do(f"call void @{name}({places}, i32 {nbytes.ref})")
@@ -296,5 +344,6 @@ def pack_halves(g: Any, node: Any, T: Any, x: Any, y: Any) -> V:
 
 
 __all__ = [
-    "commit_copies", "copy_piece", "load_matrices", "mma", "pack_halves", "wait_copies",
+    "commit_copies", "copy_piece", "load_matrices", "mma", "pack_halves", "to_tf32",
+    "wait_copies",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ import argparse
 import functools
 import importlib
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 import antorcha  # noqa: E402
+from antorcha import config  # noqa: E402
 from antorcha.cli import info  # noqa: E402
 from antorcha.devices.cuda import driver, gpu, modules  # noqa: E402
 from antorcha.devices.cuda.device import CudaBackend  # noqa: E402
@@ -36,6 +38,7 @@ from antorcha.devices.gpu import fallback  # noqa: E402
 from antorcha.runtime.call import plan  # noqa: E402
 from tests.devices.sim import sweep  # noqa: E402
 from tests.ops.records import records  # noqa: E402
+from tools.gpu_large import compare_large  # noqa: E402
 
 MARK = "RESULT "
 SWEEP_PARTS = 12
@@ -54,6 +57,8 @@ class Part(NamedTuple):
 def libraries() -> Libraries:
     """antorcha, and PyTorch where it is installed with CUDA."""
     found: Libraries = {"antorcha": antorcha}
+    if not config.libraries:
+        return found
     try:
         torch = importlib.import_module("torch")
     except ImportError:
@@ -464,24 +469,36 @@ def training(part: Part) -> Any:
     return found
 
 
+def large(part: Part) -> Any:
+    """Large operands beside the CPU."""
+    return compare_large(part.number, part.count, small=part.small)
+
+
 class Step(NamedTuple):
-    """A step: what it does, the seconds that one of its parts may take, into how many it is cut."""
+    """A step: what it does, the seconds that one of its parts may take, into how many it is cut;
+    ``own``: without NVIDIA's libraries, and without PyTorch beside it."""
 
     run: Callable[[Part], Any]
     seconds: int
     parts: int = 1
+    own: bool = False
 
 
 STEPS: dict[str, Step] = {
     "driver": Step(tell_driver, 60),
     "smallest": Step(smallest, 120),
+    "large": Step(large, 120, 7),
+    "own large": Step(large, 120, 7, own=True),
     "compare": Step(compare_ops, 120, SWEEP_PARTS),
     "overhead": Step(overhead, 120),
-    "copies": Step(copies, 240),
     "products": Step(products, 240),
+    "own products": Step(products, 240, own=True),
     "layers": Step(layers, 240),
+    "own layers": Step(layers, 240, own=True),
     "training": Step(training, 300),
+    "own training": Step(training, 300, own=True),
     "profile": Step(profile, 300),
+    "copies": Step(copies, 240),
 }
 
 
@@ -490,8 +507,13 @@ def child(name: str, part: Part, seconds: float) -> dict[str, Any]:
     """A part of a step in a process of its own."""
     words = [sys.executable, __file__, "--step", name, "--part", f"{part.number}/{part.count}"]
     start = time.perf_counter()
+    environment = {**os.environ, "ANTORCHA_CALL": "native"}  # (from the first call on)
+    if STEPS[name].own:
+        environment["ANTORCHA_LIBRARIES"] = "off"
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, cwd=ROOT)
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=seconds, cwd=ROOT, env=environment
+        )
     except subprocess.TimeoutExpired as error:
         said = (error.stderr or b"").decode(errors="replace")
         return {"failed": f"took more than {seconds:.0f} s", "said": said[-3000:]}

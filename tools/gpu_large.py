@@ -107,7 +107,7 @@ def difference(case: Case, dtype: str, on: str) -> str:
     given = [torch.randn(shape, generator=generator).to(kind) for shape in shapes]
     found = []
     for device, wanted in ((on, kind), ("cpu", torch.float64)):
-        leaves = [t.to(wanted).to(device).requires_grad_() for t in given]
+        leaves = [t.detach().to(wanted).to(device).clone().requires_grad_() for t in given]
         out = compute(*leaves)
         seed = torch.Generator().manual_seed(5)
         out.backward(torch.randn(out.shape, generator=seed).to(kind).to(wanted).to(device))

@@ -75,6 +75,8 @@ class FakeLibrary:
         self.kernels: dict[str, Any] = {}
         self.current = threading.local()
         self.calls: list[str] = []
+        self.most_shared: dict[int, int] = {}  # dynamic shared memory that kernels may have
+        self.shared_bytes: list[int] = []  # what launches asked for
         self.errors: list[BaseException] = []
         self.failing: dict[str, int] = {}  # functions that are to fail
         self.fault = 0  # of a kernel: every later wait reports it
@@ -240,8 +242,9 @@ class FakeLibrary:
         self.put(out, ctypes.c_int, 0)
 
     def do_cuFuncSetAttribute(self, function: int, which: int, value: int) -> None:
-        assert function in self.handles
+        assert which == 8
         assert value <= self.attributes[97]
+        self.most_shared[function] = value
 
     def do_cuLaunchKernel(
         self, function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, nbytes: int,
@@ -250,6 +253,8 @@ class FakeLibrary:
         _, spec = self.handles[function]
         assert min(gx, gy, gz) > 0
         assert bx <= spec.threads
+        assert nbytes <= self.most_shared.get(function, self.attributes[8])
+        self.shared_bytes.append(nbytes)
         where = (ctypes.c_void_p * 1).from_address(params)[0]
         words = self.host(where, 8 * PARAMETER_WORDS).view(np.int64).copy()
         step = GridStep(None, {}, (gx, gy, gz), bx, ())

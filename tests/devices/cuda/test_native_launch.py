@@ -227,3 +227,15 @@ def test_noted_frames_are_let_go_of(library: FakeLibrary) -> None:
         x[good]
     torch.cuda.synchronize()
     assert sys.getrefcount(code) == before
+
+
+def test_dynamic_shared_memory_is_asked_for(library: FakeLibrary) -> None:
+    """Products by warpgroups, which the fake GPU has: by Python's launch, and by machine code's."""
+    a = torch.arange(72 * 80.0).view(72, 80).sin().bfloat16()
+    b = torch.arange(80 * 88.0).view(80, 88).cos().bfloat16()
+    there = a.cuda(), b.cuda()
+    expected = (a.float() @ b.float()).bfloat16()
+    for _ in range(3):
+        assert torch.allclose((there[0] @ there[1]).cpu().float(), expected.float(), atol=0.1)
+    needed = [nbytes for nbytes in library.shared_bytes if nbytes]
+    assert needed == [6 * 2 * 64 * (128 + 128)] * 3

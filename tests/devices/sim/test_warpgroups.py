@@ -210,6 +210,42 @@ def test_stacks_and_what_is_added() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_wide_offsets() -> None:
+    rng = np.random.default_rng(2)
+    a, b = values(rng, "float16", 70, 72).to("sim"), values(rng, "float16", 72, 88).to("sim")
+    what = MatMul(1, 70, 88, 72, (1 << 31, 72, 1), (0, 88, 1), (0, 88, 1))
+    found = run(what, a, b, None, CUTS[2])
+    assert not report(found, wide(a) @ wide(b), "float16", "wide offsets")
+
+
+def test_a_layer_and_its_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ops ask for, on a device with these instructions."""
+    ran: list[str] = []
+    plain = type(backend).launch
+
+    def plan_here(self: Any) -> None:
+        planning.capability, planning.multiprocessors = 90, 4
+
+    def noted(self: Any, name: str, kernel: int, words: Any, step: Any) -> None:
+        ran.append(step.kernel.__name__)
+        plain(self, name, kernel, words, step)
+
+    monkeypatch.setattr(planning, "capability", 0)  # (as it shall be afterwards)
+    monkeypatch.setattr(type(backend), "plan_here", plan_here)
+    monkeypatch.setattr(type(backend), "launch", noted)
+    rng = np.random.default_rng(3)
+    given = [values(rng, "bfloat16", *s) for s in ((2, 72, 104), (88, 104), (88,), (2, 72, 88))]
+    results = []
+    for device in ("cpu", "sim"):
+        x, w, b, g = [t.detach().to(device).requires_grad_() for t in given]
+        y = antorcha.nn.functional.linear(x, w, b)
+        y.backward(g)
+        results.append([t.detach().float().cpu().numpy() for t in (y, x.grad, w.grad, b.grad)])
+    for ours, theirs in zip(*results, strict=True):
+        assert np.abs(ours - theirs).max() < 2e-2 * np.abs(theirs).max()
+    assert ran.count("product_bulk") == 3, ran
+
+
 def test_which_products_are_cut_so(monkeypatch: pytest.MonkeyPatch) -> None:
     backend.plan_here()
 

@@ -4,7 +4,8 @@ A `GridProduct` is a stack of products of an m x k by a k x n matrix. An index a
 operand is taken apart into dims, each with a stride of its own, so that a convolution is a product
 too: the rows of its images are found by a window. What is computed is cut in tiles of results; few
 tiles of a long depth are cut along the depth too, and a second kernel adds the parts' sums up, in
-their order. Which kernel runs, and the order of additions, depend on the shapes and strides alone.
+their order. Which kernel runs, and the order of additions, depend on the shapes and strides, and on
+what GPU it is.
 """
 
 from __future__ import annotations
@@ -202,9 +203,7 @@ class ProductCut:
     warps: tuple[int, int] = (1, 1)  # but bulk: along the rows and columns of a tile
     stages: int = 2  # cores, pieces, bulk: tiles in shared memory
     slices: int = 1  # columns: threads that share the depth of a result
-    band: int = (
-        8  # rows of tiles that are neighbours in time: they share the right factor's columns
-    )
+    band: int = 8  # rows of tiles that are neighbours in time: they share columns
     parts: int = 0  # bulk: those of the depth
 
 

@@ -448,7 +448,7 @@ def pieces_cut(product: GridProduct, half: bool) -> ProductCut:
 
 def parts_of(k: int, blocks: int, cut: ProductCut) -> tuple[int, int]:
     """The depth of a part, and how many parts the depth is cut in."""
-    least = {"dots": 2048, "columns": 64 * cut.slices}.get(cut.kind, 256)
+    least = {"dots": 2048, "columns": 64 * cut.slices, "tiles": 128}.get(cut.kind, 256)
     parts = cut.parts or max(min(ENOUGH // blocks, k // least), 1)
     each = max(-(-k // (parts * cut.depth)), 1) * cut.depth
     return each, max(-(-k // each), 1)

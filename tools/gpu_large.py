@@ -11,8 +11,9 @@ from typing import Any
 import antorcha as torch
 
 F = torch.nn.functional
-TOLERANCE = {"float32": 3e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
-"""Of the norm of the difference over the norm of the right result."""
+TOLERANCE = {"float32": 6e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+"""Of the norm of the difference over the norm of the right result. Float32: tensor cores cut sums
+off where they add (attention: up to 4.8e-6 on an H100), and so do cuDNN's (3.1e-6)."""
 Operands = list[torch.Tensor]
 Case = tuple[str, list[tuple[int, ...]], Callable[..., Any]]
 

@@ -29,7 +29,8 @@ from antorcha.runtime import launch
 from antorcha.runtime.cpython import HAS_GIL
 from antorcha.runtime.launch import make_launch
 from antorcha.runtime.memory import alloc
-from antorcha.runtime.memory.storage import as_numpy, new_storage, null_storage, resize, wrap
+from antorcha.runtime.memory.storage import as_numpy, new_storage, null_storage, wrap
+from antorcha.runtime.memory.storage_changes import resize
 
 pytestmark = pytest.mark.usefixtures("no_collection")
 

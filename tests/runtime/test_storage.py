@@ -15,9 +15,9 @@ from antorcha.runtime.memory.storage import (
     as_numpy,
     new_storage,
     null_storage,
-    resize,
     wrap,
 )
+from antorcha.runtime.memory.storage_changes import resize
 
 pytestmark = pytest.mark.usefixtures("no_collection")
 

@@ -49,6 +49,7 @@ from antorcha.runtime.tensor import Tensor as TensorType
 from antorcha.runtime.tensor import bare
 
 runtime_storage = lazy("antorcha.runtime.memory.storage")
+storage_changes = lazy("antorcha.runtime.memory.storage_changes")
 
 FORMATS = ("preserve", "contiguous", "channels_last", "channels_last_3d")
 
@@ -403,7 +404,7 @@ def grow_elsewhere(storage: _Any, nbytes: int, device: Device) -> None:
     larger = backend(device).allocate(nbytes)
     flat = L.contiguous((storage.nbytes,), dtypes.uint8, device)
     T.copy_(bare(flat, larger), bare(flat, storage))
-    runtime_storage.exchange(storage, larger)
+    storage_changes.exchange(storage, larger)
 
 
 def resize(tensor: TensorType, shape: tuple[int, ...]) -> TensorType:
@@ -415,7 +416,7 @@ def resize(tensor: TensorType, shape: tuple[int, ...]) -> TensorType:
         if storage.flags & runtime_storage.ELSEWHERE:
             grow_elsewhere(storage, need, tensor._layout.device)
         else:
-            runtime_storage.resize(storage, need)
+            storage_changes.resize(storage, need)
     tensor._layout = result
     return tensor
 

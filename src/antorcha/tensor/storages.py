@@ -29,6 +29,7 @@ else:
     H, S = lazy("antorcha.runtime.memory.shared"), lazy("antorcha.runtime.memory.storage")
 cuda_driver = lazy("antorcha.devices.cuda.driver")
 cuda_memory = lazy("antorcha.devices.cuda.memory")
+storage_changes = lazy("antorcha.runtime.memory.storage_changes")
 
 
 def elements(storage: S.Storage, dtype: dtypes.dtype, op: str) -> Array:
@@ -315,7 +316,7 @@ class UntypedStorage:
 
     def resize_(self, size: Any) -> UntypedStorage:
         """Another size; the contents stay. Tensors that need more than is left raise when used."""
-        S.resize(self._storage, to_int("resize_", "size", size))
+        storage_changes.resize(self._storage, to_int("resize_", "size", size))
         return self
 
     def untyped(self) -> UntypedStorage:

@@ -25,7 +25,8 @@ from antorcha.runtime.memory.device_memory import (
     empty_pool,
     give,
 )
-from antorcha.runtime.memory.storage import Storage, hand_over
+from antorcha.runtime.memory.storage import Storage
+from antorcha.runtime.memory.storage_changes import hand_over
 
 if TYPE_CHECKING:
     from antorcha.devices.cuda.gpu import Gpu

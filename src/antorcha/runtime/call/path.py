@@ -293,7 +293,7 @@ def run_inplace(op: OpRecord, args: tuple[Any, ...], kwargs: dict[str, Any], rec
 
 def writer(plan: Plan) -> Any:
     """``write(storage, offset, ..)``: the plan over its own first operand, where that is simple."""
-    from antorcha.runtime.launch import writing
+    from antorcha.runtime.launch_with import writing
 
     return writing(plan.into)
 

@@ -25,6 +25,7 @@ from antorcha.errors import GraphError, MissingFeature
 from antorcha.lang.native import Extern, bind, i32, i64, native, ptr, raw
 from antorcha.runtime.cpython import NONE, PyLong_AsLongLong, fast_def, new_reference
 from antorcha.runtime.memory import storage as S
+from antorcha.runtime.memory.storage_changes import move
 
 __all__ = [
     "Segment", "attach", "is_shared", "map_file", "new_shared", "segment_of", "sendable",
@@ -203,10 +204,10 @@ def _move(storage: S.Storage) -> S.Storage:
     base = _base(storage)
     home = new_shared(base.nbytes)
     segment: Segment = home.owner
-    S.move(base, home, 0 if base is storage else 1)
+    move(base, home, 0 if base is storage else 1)
     segment.pieces[base.ptr - segment.address] = base
     if base is not storage:
-        S.move(storage, S.wrap(base.ptr, storage.nbytes, memoryview(base)))
+        move(storage, S.wrap(base.ptr, storage.nbytes, memoryview(base)))
     return base
 
 

@@ -16,7 +16,6 @@ so that this takes no lock.
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,6 @@ from antorcha.lang.native import (
     bind,
     i32,
     i64,
-    memcpy,
     native,
     ptr,
     raw,
@@ -153,27 +151,9 @@ def _no_data(first: Any, _second: Any, _number: int) -> BaseException:
     return BufferError(f"a meta storage ({first.nbytes} bytes) has no data to share")
 
 
-def _cannot_resize(first: Any, _second: Any, number: int) -> BaseException:
-    why = (
-        "its memory is in use by a NumPy array, a memoryview or a running kernel"
-        if first.flags & OWNED
-        else "its memory belongs to another object (NumPy array, file, buffer); clone() it first"
-    )
-    return BufferError(f"a storage of {first.nbytes} bytes cannot become {number} bytes: {why}")
-
-
-def _cannot_move(first: Any, _second: Any, _number: int) -> BaseException:
-    return BufferError(
-        f"a storage of {first.nbytes} bytes cannot move to shared memory: its memory is in use by "
-        "a NumPy array, a memoryview, a tensor's .data or a running kernel"
-    )
-
-
 ARGUMENT_COUNT = complaint(_argument_count)
 NO_MEMORY = complaint(_no_memory)
 NO_DATA = complaint(_no_data)
-CANNOT_RESIZE = complaint(_cannot_resize)
-CANNOT_MOVE = complaint(_cannot_move)
 
 
 # ---- the object's life
@@ -418,105 +398,6 @@ def py_wrap(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     return o
 
 
-@native
-def py_resize(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    """(storage, nbytes), checked by `resize`."""
-    o = args[0]
-    s = ptr[StorageObject](o)
-    nbytes = PyLong_AsLongLong(args[1])
-    if failed():
-        return None
-    Py_IncRef(NONE)
-    if nbytes == s.nbytes or (s.ptr is None and s.owner is None):
-        s.nbytes = nbytes
-        return raw(NONE)
-    if s.flags & OWNED == 0 or s.pins != 0:
-        complain(CANNOT_RESIZE, o, NONE, nbytes)
-    elif class_bytes(size_class(nbytes)) == class_bytes(size_class(s.nbytes)):
-        s.nbytes = nbytes
-        return raw(NONE)
-    else:
-        block = allocate(nbytes)
-        if block is not None:
-            memcpy(block, s.ptr, min(nbytes, s.nbytes))
-            release(s.ptr)
-            s.ptr = block
-            s.nbytes = nbytes
-            return raw(NONE)
-        complain(NO_MEMORY, NONE, NONE, nbytes)
-    Py_DecRef(NONE)
-    return None
-
-
-@native
-def track(s: ptr[StorageObject]) -> void:
-    """Tells the collector of a storage if it has an owner, and only then."""
-    PyObject_GC_UnTrack(raw(s))
-    if s.owner is not None:
-        PyObject_GC_Track(raw(s))
-
-
-@native
-def py_move(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    """(storage, home, pins), checked by `move`: they exchange their memory."""
-    s = ptr[StorageObject](args[0])
-    home = ptr[StorageObject](args[1])
-    pins = PyLong_AsLongLong(args[2])
-    if failed():
-        return None
-    if s.pins > pins or s.nbytes != home.nbytes:
-        complain(CANNOT_MOVE, args[0], NONE, 0)
-        return None
-    memcpy(home.ptr, s.ptr, s.nbytes)
-    address = s.ptr
-    flags = s.flags
-    owner = s.owner
-    s.ptr = home.ptr
-    s.flags = home.flags
-    s.owner = home.owner
-    home.ptr = address
-    home.flags = flags
-    home.owner = owner
-    track(s)
-    track(home)
-    return new_reference(raw(NONE))
-
-
-@native
-def py_exchange(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    """(storage, other), checked by `exchange`."""
-    s = ptr[StorageObject](args[0])
-    other = ptr[StorageObject](args[1])
-    address = s.ptr
-    nbytes = s.nbytes
-    flags = s.flags
-    owner = s.owner
-    block = s.block
-    s.ptr = other.ptr
-    s.nbytes = other.nbytes
-    s.flags = other.flags
-    s.owner = other.owner
-    s.block = other.block
-    other.ptr = address
-    other.nbytes = nbytes
-    other.flags = flags
-    other.owner = owner
-    other.block = block
-    track(s)
-    track(other)
-    return new_reference(raw(NONE))
-
-
-@native
-def py_hand_over(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    """(storage, owner), checked by `hand_over`."""
-    s = ptr[StorageObject](args[0])
-    s.flags = s.flags & ~POOLED
-    s.owner = new_reference(args[1])
-    PyObject_GC_Track(args[0])
-    return new_reference(raw(NONE))
-
-
 def _make_type() -> type:
     offsets = {name: field[0] for name, field in StorageObject.fields.items()}
     members = [
@@ -577,27 +458,8 @@ _wrap = bind(fast_def("wrap", py_wrap.spec().addr))
 clear_shelf.append(bind(fast_def("clear_shelf", py_clear_shelf.spec().addr)))
 
 
-@functools.cache
-def _resize() -> Any:
-    return bind(fast_def("resize", py_resize.spec().addr))
-
-
-@functools.cache
-def _move() -> Any:
-    return bind(fast_def("move", py_move.spec().addr))
-
-
-@functools.cache
-def _exchange() -> Any:
-    return bind(fast_def("exchange", py_exchange.spec().addr))
-
-
-@functools.cache
-def _hand_over() -> Any:
-    return bind(fast_def("hand_over", py_hand_over.spec().addr))
-
-
-def _size(op: str, nbytes: int) -> int:
+def checked_size(op: str, nbytes: int) -> int:
+    """A number of bytes; raises for what is none."""
     if type(nbytes) is int and 0 <= nbytes < LARGEST:
         return nbytes
     nbytes = operator.index(nbytes)
@@ -610,7 +472,7 @@ def _size(op: str, nbytes: int) -> int:
 
 def wrap(address: int, nbytes: int, owner: object, readonly: bool = False) -> Storage:
     """A storage over somebody else's memory, which `owner` keeps alive."""
-    nbytes = _size("wrap", nbytes)
+    nbytes = checked_size("wrap", nbytes)
     address = operator.index(address)
     if address < 0 or (address == 0 and nbytes):
         raise ValueRangeError(f"wrap: {address} is not an address of {nbytes} bytes")
@@ -620,13 +482,13 @@ def wrap(address: int, nbytes: int, owner: object, readonly: bool = False) -> St
 
 def wrap_elsewhere(address: int, nbytes: int, owner: object) -> Storage:
     """A storage over memory of a device, which `owner` keeps; no host code can look at it."""
-    result: Storage = _wrap(address, _size("wrap", nbytes), owner, ELSEWHERE)
+    result: Storage = _wrap(address, checked_size("wrap", nbytes), owner, ELSEWHERE)
     return result
 
 
 def null_storage(nbytes: int) -> Storage:
     """A storage with a size and no memory, for meta tensors."""
-    result: Storage = _wrap(0, _size("null_storage", nbytes), None, 0)
+    result: Storage = _wrap(0, checked_size("null_storage", nbytes), None, 0)
     return result
 
 
@@ -642,37 +504,6 @@ def alias(storage: Storage) -> Storage:
     pinned = memoryview(storage)  # before the address is read
     result: Storage = _wrap(storage.ptr, storage.nbytes, pinned, storage.flags & LOCKED)
     return result
-
-
-def resize(storage: Storage, nbytes: int) -> None:
-    """Changes the size in place; the contents stay, what is new is uninitialised."""
-    if type(storage) is not Storage:
-        raise ArgumentError(f"resize: a Storage is needed, not {type(storage).__name__}")
-    _resize()(storage, _size("resize", nbytes))
-
-
-def move(storage: Storage, home: Storage, pins: int = 0) -> None:
-    """Moves the contents into another storage's memory, which becomes this storage's own.
-
-    `home` takes over the old memory. BufferError if more than `pins` readers may be looking at it.
-    """
-    if type(storage) is not Storage or type(home) is not Storage or not home.ptr:
-        raise ArgumentError("move: two storages with memory are needed")
-    _move()(storage, home, pins)
-
-
-def exchange(storage: Storage, other: Storage) -> None:
-    """Two storages in a device's memory take over each other's; versions stay."""
-    if not (storage.flags & other.flags & ELSEWHERE):
-        raise ArgumentError("exchange: two storages in a device's memory are needed")
-    _exchange()(storage, other)
-
-
-def hand_over(storage: Storage, make_owner: Callable[[int], Any]) -> None:
-    """A storage whose memory would go back to a device's pool has an owner from now on, which sees
-    to that: `make_owner` gets the address of the block (``device_memory.DeviceBlock``)."""
-    if storage.flags & POOLED:
-        _hand_over()(storage, make_owner(storage._block))  # type: ignore[attr-defined]
 
 
 rooms: dict[Any, int] = {new_storage: 0}

@@ -26,7 +26,7 @@ from antorcha.errors import warn
 from antorcha.lang.native import Spec
 from antorcha.lang.native import engine as compiler
 from antorcha.lang.native.ahead import Ahead
-from antorcha.runtime import launch, objects
+from antorcha.runtime import launch_with, objects
 from antorcha.runtime.call import path
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
@@ -164,7 +164,7 @@ def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:
         result = tensors.running(fresh, out)
         if result is not None:
             return result
-    return launch.running(fresh, Tensor, "_storage", {"_layout": out, **PLAIN})
+    return launch_with.running(fresh, Tensor, "_storage", {"_layout": out, **PLAIN})
 
 
 def serve_operators(cls: type[Tensor]) -> None:

@@ -39,7 +39,7 @@ from antorcha.lang.native import (
     trunc_div,
     void,
 )
-from antorcha.lang.native.grid import device_pointer
+from antorcha.lang.native.grid import device_pointer, resident_blocks
 from antorcha.lang.native.types import Ty
 from antorcha.lang.windows import Windows
 from antorcha.runtime.memory.layout import Layout
@@ -152,6 +152,7 @@ def window_grid(words: ptr[i64], *, P) -> void:
 def window_gradient_grid(words: ptr[i64], *, P) -> void:
     """The gradient of an element. Strides: those of the results' gradient, of the maxima's places,
     of places in a plane."""
+    resident_blocks(4)  # (with 8, of 32 registers a thread, some would go to memory)
     i = position(P, 1)
     if i < P.I(words[P.head + 1]):
         at = own_offsets(P, words, i)

@@ -151,18 +151,19 @@ def strokes(n: int, *, size: int = 16, seed: int = 0) -> tuple[Tensor, Tensor]:
     return from_numpy(images[:, None]), from_numpy(digits)
 
 
-def paint(drawing: Sequence[PenStroke], size: int = 16) -> Array:
+def paint(drawing: Sequence[PenStroke], size: int = 16, *, span: float = SPAN) -> Array:
     """A drawing as a picture of `strokes`' kind: (size, size), centred, as large as those are.
 
     Args:
         drawing: the points of each stroke, (x, y), with y downwards; in any unit.
         size: rows and columns.
+        span: of the side that the drawing takes.
     """
     lines = [np.asarray(stroke, np.float64).reshape(-1, 2) for stroke in drawing if len(stroke)]
     if not lines:
         return np.zeros((size, size), np.float32)
     points = _evenly(lines, POINTS)
-    whole: Array = _inked(_fitted(points[None]), np.array([RADIUS]), size)[0]
+    whole: Array = _inked(_fitted(points[None], span), np.array([RADIUS]), size)[0]
     return whole
 
 
@@ -241,11 +242,11 @@ def _evenly(lines: Sequence[Array], count: int) -> Array:
     return np.concatenate(found)
 
 
-def _fitted(points: Array) -> Array:
+def _fitted(points: Array, span: float = SPAN) -> Array:
     """Points (rows, points, 2) moved and scaled into the middle of a square of side 1."""
     low, high = points.min(1, keepdims=True), points.max(1, keepdims=True)
     side = (high - low).max(2, keepdims=True)
-    fitted: Array = 0.5 + (points - (low + high) / 2) * (SPAN / np.maximum(side, 1e-9))
+    fitted: Array = 0.5 + (points - (low + high) / 2) * (span / np.maximum(side, 1e-9))
     return fitted
 
 

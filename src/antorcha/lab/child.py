@@ -40,6 +40,7 @@ from antorcha.lab.effects import EffectsWatch, Refused
 from antorcha.lab.output import PrivateThread
 from antorcha.lab.process_reset import Beginning
 from antorcha.lab.program import ProgramRun, position, traceback_text
+from antorcha.lab.views import look as views
 from antorcha.lab.words import LabWords
 from antorcha.nn.module import Module
 from antorcha.profiler import session as profiling
@@ -66,6 +67,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         self._beginning: Beginning | None = None
         self._effects = EffectsWatch()
         self._looking: _Looking | None = None  # at the program that runs
+        self._views: views.ModelViews | None = None  # of the last program's models
         builtins.input = self._ask
 
     def _ask(self, prompt: object = "") -> str:
@@ -103,6 +105,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if self._beginning is None:
             self._beginning = Beginning()
             gc.freeze()  # what is loaded stays: no search of the memory need go through it
+        self._views = None
         if self.program is not None:
             self.program.forget(request["folder"])
         program = ProgramRun(
@@ -119,6 +122,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         _show_pictures()
         sys.stdout.flush()
         program.film.finish()
+        self._views = views.ModelViews(program.namespace)
         return {
             **_tell_error(error, program, explain=not request["moved"]),
             "effects": self._effects.seen,
@@ -130,6 +134,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
             "losses": program.notes.as_dict(),
             "hints": program.hints.as_list(),
             "film": program.film.as_dict(program.namespace),
+            "views": views.offers(program.namespace),
             "profile": _tell_profile(program),
         }
 
@@ -201,6 +206,9 @@ class LabKernel(Kernel):  # type: ignore[misc]
         names = {} if self.program is None else self.program.namespace
         if what == "film":
             return self._look_at_film(name, lang)
+        if what == "model":  # (`name` is the request, as JSON)
+            self._touch()  # (a model of the learner's runs)
+            return self._views.look(json.loads(name), lang) if self._views else {"gone": True}
         tensor = namespace.find(names, name)
         if tensor is None:
             return {"gone": True}

@@ -33,7 +33,7 @@ import antorcha
 from antorcha._version import __version__
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.vocabulary import LANGUAGES
-from antorcha.lab import namespace
+from antorcha.lab import asleep, namespace
 from antorcha.lab.allowance import Allowance
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
 from antorcha.lab.effects import EffectsWatch, Refused
@@ -69,6 +69,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         self._looking: _Looking | None = None  # at the program that runs
         self._views: views.ModelViews | None = None  # of the last program's models
         builtins.input = self._ask
+        asleep.install()
 
     def _ask(self, prompt: object = "") -> str:
         """``input`` as programs find it."""

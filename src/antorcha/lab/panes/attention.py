@@ -15,9 +15,10 @@ const all = getHtmlElement(%d);
 let shown = null;
 function look(picture, token) {
   const tokens = [...picture.querySelectorAll("[data-token]")];
-  const row = token === null ? null : JSON.parse(picture.dataset.shares)[token];
+  const shares = JSON.parse(picture.dataset.shares), most = Math.max(...shares.flat());
+  const row = token === null ? null : shares[token];
   tokens.forEach((each, k) => {
-    each.style.setProperty("--share", row ? row[k] : 0);
+    each.style.setProperty("--share", row ? row[k] / most : 0);
     each.classList.toggle("lab-token-looks", k === token);
   });
   const line = picture.querySelector(".lab-square-row"), told = picture.querySelector(".lab-told");

@@ -140,7 +140,7 @@ def draw(heads: Array, head: int, tokens: list[str], words: LabWords) -> str:
         for k, (name, say) in enumerate(zip(names, told))
     ])  # fmt: skip
     label = words("attention_square")
-    picture, _ = sheets.draw(square[None], label, width=min(24.0 * count, 340.0), extent=1.0)
+    picture, _ = sheets.draw(square[None], label, width=340.0, cell=26.0)
     return (
         f'<div class="lab-attention" data-shares="{escaped(rows)}">'
         f'<div class="lab-tokens">{buttons}</div>'

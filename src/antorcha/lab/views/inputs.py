@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from antorcha.inspector.reading import Elements, steps_for
 from antorcha.nn.conv import _ConvNd
 from antorcha.nn.linear import Linear
 from antorcha.nn.module import Module
@@ -45,9 +46,20 @@ def fitting(module: Module, names: dict[str, Any]) -> list[str]:
         if isinstance(value, Tensor) and not name.startswith("__") and not value.requires_grad:
             layout = value._layout
             if layout.numel and layout.device.type != "meta" and takes(layout):
-                found.append((name, layout.ndim, layout.numel))
-    found.sort(key=lambda each: (each[1] < 2, -each[2]))
-    return [name for name, _, _ in found]
+                found.append((name, _unused(module, value), layout.ndim < 2, -layout.numel))
+    found.sort(key=lambda each: each[1:])
+    return [each[0] for each in found if each[1] >= 0]
+
+
+def _unused(module: Module, tensor: Tensor) -> int:
+    """How many words of an embedding's come after all that stand in a text: of several tensors of
+    whole numbers the likeliest uses the most. -1 where it has words that the embedding has not."""
+    layer = next((each for each in module.modules() if isinstance(each, Embedding)), None)
+    elements = Elements(tensor)
+    if layer is None or elements.layout.dtype.kind not in "iu" or elements.why_not:
+        return 0
+    some = elements.thinned(steps_for(elements.layout.shape, WHOLE))
+    return max(int(layer.num_embeddings) - 1 - int(some.max()), -1) if some.min() >= 0 else -1
 
 
 def arguments(module: Module, name: str, names: dict[str, Any], index: int) -> Iterator[list[Any]]:

@@ -45,6 +45,7 @@ def draw(
     per_line: int = 8,
     most: int = SHEETS,
     extent: float | None = None,
+    cell: float = 14.0,
 ) -> tuple[str, list[tuple[float, float, float, float]]]:
     """The picture as SVG, and where each sheet is in it (left, top, width, height, in percent).
 
@@ -55,6 +56,7 @@ def draw(
         per_line: sheets beside each other, at most.
         most: sheets that are drawn.
         extent: the value that has the full colour; the largest, if it is not given.
+        cell: the width of a cell, at most.
     """
     shown = sheets[:most, :: -(-sheets.shape[1] // SIDE), :: -(-sheets.shape[2] // SIDE)]
     count, rows, columns = shown.shape
@@ -69,7 +71,7 @@ def draw(
         cells[top : top + rows, left : left + columns] = sheet
         paper[top : top + rows, left : left + columns] = True
         places.append((left, top))
-    cell = min(width / cells.shape[1], 14.0 if rows > 1 else 20.0)
+    cell = min(width / cells.shape[1], cell)
     high, wide = cells.shape[0] * cell, cells.shape[1] * cell
     pieces = [
         svg.tag("rect", x=left * cell, y=top * cell, width=columns * cell, height=rows * cell,

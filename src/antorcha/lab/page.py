@@ -15,6 +15,7 @@ from nicegui import context, ui
 
 from antorcha.inspector.theme import DARK, LIGHT
 from antorcha.inspector.vocabulary import LANGUAGES
+from antorcha.lab import lighting
 from antorcha.lab.files import NAME, FileProblem
 from antorcha.lab.layout import PageLayout
 from antorcha.lab.lesson import Lesson, LessonError
@@ -112,6 +113,7 @@ class Page:
         self._go("lesson" if self.lesson is not None else "code")
         ui.on("lab-run", press(self._run))
         ui.timer(0.1, lambda: ui.run_javascript(_SCRIPT % self.words("too_long")), once=True)
+        ui.timer(0.1, lambda: ui.run_javascript(lighting.script(self.words)), once=True)
         self.session.viewers += 1
         context.client.on_delete(self._left)
         self._refresher = Refresher(self._refresh, PACE)

@@ -190,6 +190,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "profile_more": ("{0} more are not shown.", "Hay {0} más, que no se muestran."),
     "pictures": ("Pictures", "Imágenes"),
     "picture": ("Picture {0} of the program", "Imagen {0} del programa"),
+    "lit_element": ("element [{0}]: cell {1} of the memory",
+                    "elemento [{0}]: celda {1} de la memoria"),
+    "lit_cell": ("cell {1} of the memory: elements {0}", "celda {1} de la memoria: elementos {0}"),
+    "lit_free": ("cell {0} of the memory: no element shown",
+                 "celda {0} de la memoria: ningún elemento a la vista"),
     # pictures of one's own model
     "model": ("Your model", "Tu modelo"),
     "no_model": (
@@ -222,7 +227,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "flow_input": ("Input", "Entrada"),
     "flow_output": ("Output", "Salida"),
     "flow_of": ("Input from", "Entrada de"),
-    "flow_drawing": ("the drawing on the pad", "el dibujo de la pizarra"),
+    "flow_random": ("random numbers", "números al azar"),
     "flow_example": ("Example", "Ejemplo"),
     "flow_example_is": ("example {0}: {1}", "ejemplo {0}: {1}"),
     "flow_parameters": ("{0} parameters", "{0} parámetros"),

@@ -9,7 +9,7 @@ from nicegui import ui
 from antorcha.lab.panes.base import View
 from antorcha.lab.panes.model_picture import ModelPicture
 
-DRAWING = "~"  # as the child calls the pad's drawing
+DRAWING, RANDOM = "~", "?"  # as the child calls the pad's drawing, and an input that is made up
 
 # Clicks say which layer and sheet; arrow keys lead along the sheets of a layer. A new picture takes
 # the place of the one that had the focus: the focus goes to the same button in it.
@@ -74,7 +74,7 @@ class FlowPicture(LayersPicture):
     def build(self) -> None:
         words = self.words
         with ui.element("div").classes("lab-film") as self._controls:
-            self._input = ui.select([], label=words("flow_of"), on_change=self._changed)
+            self._input = ui.select({}, label=words("flow_of"), on_change=self._changed)
             self._input.props("dense outlined options-dense").classes("lab-input")
             self._slider = ui.slider(min=0, max=1, step=1, value=0, on_change=self._changed)
             self._slider.props(f'aria-label="{words("flow_example")}"')
@@ -92,14 +92,15 @@ class FlowPicture(LayersPicture):
             return
         inputs, last, label = answer["inputs"], answer["count"] - 1, answer["label"]
         self._filling = True
-        self._input.set_options(inputs, value=answer["input"])
+        options = {each: self.words("flow_random") if each == RANDOM else each for each in inputs}
+        self._input.set_options(options, value=answer["input"])
         self._slider.props(f"max={max(last, 1)}")
         self._filling = False
-        self._input.set_visibility(len(inputs) > 1)
+        self._input.set_visibility(len(inputs) > 1 or inputs == [RANDOM])
         self._slider.set_visibility(last > 0)
         self._label.set_visibility(last > 0)
         self._label.set_text(self.words("flow_example_is", request["index"], label or "–"))
-        self._controls.set_visibility(last > 0 or len(inputs) > 1)
+        self._controls.set_visibility(last > 0 or len(inputs) > 1 or inputs == [RANDOM])
 
     def _changed(self) -> None:
         if not self._filling and self.name:

@@ -78,8 +78,11 @@ class ModelPane(Pane):
     def _first(self, kinds: list[str]) -> str | None:
         """The picture to begin with: the lesson's own, if it has one that fits."""
         lesson = self.view.lesson
-        wanted = [part.kind for part in lesson.views] if lesson else []
-        return next((kind for kind in [*wanted, *kinds] if kind in kinds), None)
+        for part in lesson.views if lesson else []:
+            if part.kind in kinds:
+                self._wished = part.name
+                return part.kind
+        return next(iter(kinds), None)
 
     def _chosen(self) -> None:
         if not self._filling:

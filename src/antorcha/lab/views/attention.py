@@ -34,7 +34,8 @@ def squares(names: dict[str, Any]) -> list[str]:
     """The paths of the program's tensors that are squares of shares."""
     found: list[str] = []
     for path, tensor in namespace.tensors(names):
-        if len(found) < OFFERED and _may_be(tensor) and shares(tensor) is not None:
+        is_named = not path.startswith("_")
+        if len(found) < OFFERED and is_named and _may_be(tensor) and shares(tensor) is not None:
             found.append(path)
     return found
 

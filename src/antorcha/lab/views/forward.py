@@ -46,17 +46,12 @@ class NoInput(Exception):
     """No tensor of the program fits the model; the message is the last error, "" for none."""
 
 
-def run_on(
-    module: Module, name: str, names: dict[str, Any], index: int
-) -> tuple[ModelPass, list[Any]]:
-    """Run the model on an example of that tensor; the pass, and what it was given.
-
-    Raises NoInput where it takes no form of it.
-    """
+def run_on(module: Module, name: str, names: dict[str, Any], index: int) -> ModelPass:
+    """Run the model on an example of that tensor. Raises NoInput where it takes no form of it."""
     problem = ""
     for args in inputs.arguments(module, name, names, index):
         try:
-            return run(module, args), args
+            return run(module, args)
         except Exception as error:  # another form may fit
             problem = problem or f"{type(error).__name__}: {error}"
     raise NoInput(problem)

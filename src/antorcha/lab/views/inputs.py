@@ -16,6 +16,8 @@ from antorcha.nn.multihead import MultiheadAttention
 from antorcha.nn.norm import LayerNorm, _BatchNorm
 from antorcha.nn.rnn import RNNBase
 from antorcha.nn.sparse import Embedding
+from antorcha.ops.kinds.record import T
+from antorcha.random import Generator
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor
 
@@ -80,6 +82,21 @@ def arguments(module: Module, name: str, names: dict[str, Any], index: int) -> I
         yield [tensor[None]] * times
 
 
+def made_up(module: Module) -> Iterator[list[Any]]:
+    """Random numbers that the module's first layer would take, where it says what that is."""
+    for each in module.modules():
+        for kind, shape in _SHAPES:
+            if isinstance(each, kind):
+                generator = Generator().manual_seed(0)
+                yield [T.randn(*shape(each), generator=generator)] * max(len(_needed(module)), 1)
+                return
+        if isinstance(each, Embedding):
+            words = T.arange(min(int(each.num_embeddings), 8))
+            yield [words[None]]
+            yield [words]
+            return
+
+
 def _needed(module: Module) -> list[str]:
     """The names of what ``forward`` must be given."""
     try:
@@ -139,6 +156,16 @@ _RULES: list[tuple[type, Callable[[Any, Layout], bool]]] = [
     (_BatchNorm, lambda layer, layout: layout.ndim > 1 and layout.shape[1] == layer.num_features),
 ]
 """Of layers that know what they take: whether a tensor that lies like that is it."""
+
+
+_SHAPES: list[tuple[type, Callable[[Any], tuple[int, ...]]]] = [
+    (Linear, lambda layer: (1, layer.in_features)),
+    (_ConvNd, lambda layer: (1, layer.in_channels, *(28,) * len(layer.kernel_size))),
+    (RNNBase, lambda layer: (1, 5, layer.input_size)),
+    (MultiheadAttention, lambda layer: (1, 5, layer.embed_dim)),
+    (LayerNorm, lambda layer: (1, *layer.normalized_shape)),
+    (_BatchNorm, lambda layer: (1, layer.num_features, 8)),
+]
 
 
 def texts(names: dict[str, Any], count: int) -> list[str]:

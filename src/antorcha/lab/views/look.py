@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from antorcha.lab import namespace, plane
@@ -11,6 +12,7 @@ from antorcha.lab.words import LabWords
 from antorcha.tensor.interop import from_numpy
 
 DRAWING = "~"  # the name of the pad's drawing, as an input of `flow`
+RANDOM = "?"  # and that of an input that is made up
 
 
 def offers(names: dict[str, Any]) -> dict[str, list[str]]:
@@ -23,9 +25,9 @@ def offers(names: dict[str, Any]) -> dict[str, list[str]]:
         "pad": [name for name, each in modules.items() if pad.find(each, names)],
         "plane": list(plane.every(names)),
         "attention": attention.squares(names),
-        "flow": [name for name, each in modules.items() if inputs.fitting(each, names)],
+        "flow": list(modules),
     }
-    found["attention"] += [name for name in found["flow"] if attention.attends(modules[name])]
+    found["attention"] += [name for name, each in modules.items() if attention.attends(each)]
     return {view: each for view, each in found.items() if each}
 
 
@@ -71,9 +73,11 @@ class ModelViews:
             given = self._reader(name).picture(request["drawing"])
             done = forward.run(module, [from_numpy(given)])
         else:
-            chosen = chosen if chosen in choices else next(iter(choices), "")
-            done = self._pass(name, chosen, request.get("index", 0))
-            shape = self._names[chosen]._layout.shape
+            chosen, done = self._chosen(name, chosen, choices, request.get("index", 0))
+            choices = [RANDOM] if chosen == RANDOM else choices
+            shape: tuple[int, ...] = ()
+            if chosen != RANDOM:
+                shape = tuple(self._names[chosen]._layout.shape)
             if done.given is not None and len(shape) > 1 and done.given.shape[0] == 1 < shape[0]:
                 count = shape[0]
                 label = self._answer(count, request.get("index", 0))
@@ -82,11 +86,22 @@ class ModelViews:
             "count": count, "label": label,
         }  # fmt: skip
 
-    def _pass(self, name: str, tensor: str, index: int) -> ModelPass:
-        if not tensor:
-            raise NoInput("")
-        done, _ = forward.run_on(inputs.models(self._names)[name], tensor, self._names, index)
-        return done
+    def _chosen(
+        self, name: str, chosen: str, choices: list[str], index: int
+    ) -> tuple[str, ModelPass]:
+        """The first of the choices that the model takes, from `chosen` on, and the pass; where
+        there is none, one that is made up. Raises NoInput where that does not fit, either."""
+        module = inputs.models(self._names)[name]
+        problem = ""
+        for tensor in dict.fromkeys([chosen, *choices] if chosen in choices else choices):
+            try:
+                return tensor, forward.run_on(module, tensor, self._names, index)
+            except NoInput as error:
+                problem = problem or str(error)
+        for args in inputs.made_up(module):
+            with contextlib.suppress(Exception):
+                return RANDOM, forward.run(module, args)
+        raise NoInput(problem)
 
     def _answer(self, count: int, index: int) -> str:
         """What the program says that an example is, in a word."""
@@ -142,12 +157,15 @@ class ModelViews:
         module = inputs.models(self._names)[name]
         choices = inputs.fitting(module, self._names)
         watch = attention.AttentionWatch()
-        with watch:
-            for tensor in choices[:3]:
-                try:
-                    forward.run_on(module, tensor, self._names, request.get("index", 0))
-                except NoInput:
-                    watch.found.clear()
-                    continue
-                break
+        given = [
+            args
+            for tensor in choices[:3]
+            for args in inputs.arguments(module, tensor, self._names, request.get("index", 0))
+        ]
+        for args in [*given, *inputs.made_up(module)]:
+            with watch, contextlib.suppress(Exception):  # another form may fit
+                forward.run(module, args)
+                if watch.found:
+                    break
+            watch.found.clear()
         return watch.found

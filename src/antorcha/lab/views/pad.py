@@ -17,6 +17,8 @@ from antorcha.inspector.reading import Elements
 from antorcha.lab.views import inputs, sheets
 from antorcha.lab.views.forward import alone, values_of
 from antorcha.lab.words import LabWords
+from antorcha.nn.conv import _ConvNd
+from antorcha.nn.linear import Linear
 from antorcha.nn.module import Module
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor
@@ -31,12 +33,9 @@ _USUAL = 0.81  # of the side of a picture of `strokes` that the ink takes
 
 def find(module: Module, names: dict[str, Any]) -> str | None:
     """The name of the program's pictures that this model reads, if it has some."""
-    outputs = [
-        size for each in module.modules()
-        if isinstance(size := getattr(each, "out_features", getattr(each, "out_channels", 0)), int)
-    ]  # fmt: skip
-    sizes = [size for size in outputs if size]
-    if not sizes or not 2 <= sizes[-1] <= CLASSES:
+    layers = [each for each in module.modules() if isinstance(each, (Linear, _ConvNd))]
+    last = layers[-1] if layers else None
+    if not isinstance(last, Linear) or not 2 <= last.out_features <= CLASSES:
         return None
     for name in inputs.fitting(module, names):
         if side(names[name]._layout) and _has_paper(names[name]):

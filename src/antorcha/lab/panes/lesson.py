@@ -101,6 +101,7 @@ class LessonText(Pane):
 
     def _picture(self, part: LessonView) -> None:
         self.view.picture = f"{part.kind} {part.name}".strip()
+        self.view.show("inside")
         self.view.show("model")
 
     def _add(self, pane: Pane) -> None:

@@ -344,6 +344,29 @@ def test_pictures_of_ones_own_model(learner: Learner, width: int, theme: str, la
 
 @pytest.mark.slow
 @AGAIN
+def test_a_lesson_s_button_opens_its_picture(learner: Learner) -> None:
+    page = learner.page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(page.url.partition("/lesson")[0] + "/lesson/attention?lang=en")
+    page.wait_for_selector(".cm-content")
+    page.locator(".lab-card button").click()
+    hint = page.locator(".lab-panel:visible .lab-empty").first
+    learner.until(lambda: hint.inner_text().startswith("This picture needs a model"), "the hint")
+    learner.run(
+        "import torch\nshares = torch.eye(4)\nnet = torch.nn.Linear(3, 2)\nx = torch.ones(5, 3)\n"
+        "weights = torch.ones(4, 4) / 4\n"
+    )
+    told = page.locator(".lab-token").first
+    learner.until(lambda: "0 25 %, 1 25 %" in (told.get_attribute("title") or ""), "the weights")
+    page.get_by_role("button", name="Layers", exact=True).click()
+    learner.until(lambda: "Linear" in page.inner_text(".lab-view-flow"), "another picture")
+    learner.run("import torch\nnet = torch.nn.Linear(7, 2)\n")
+    learner.until(lambda: "random numbers" in page.inner_text(".lab-view-flow"), "an input")
+    assert learner.problems == []
+
+
+@pytest.mark.slow
+@AGAIN
 def test_an_element_lights_in_memory_and_values(learner: Learner) -> None:
     page = learner.page
     page.set_viewport_size({"width": 1600, "height": 1000})

@@ -169,15 +169,23 @@ _SHAPES: list[tuple[type, Callable[[Any], tuple[int, ...]]]] = [
 
 
 def texts(names: dict[str, Any], count: int) -> list[str]:
-    """So many words that the program has: names of classes, or the tokens of a text; [] if none."""
+    """So many words that a list of the program holds, such as names of classes; [] if none."""
     for name, value in list(names.items()):
-        if name.startswith("__"):
-            continue
-        held = value.split() if isinstance(value, str) and len(value) != count else value
-        if isinstance(held, (str, list, tuple)) and len(held) == count:
-            words = list(held)
-            if all(isinstance(each, str) for each in words):
-                return [str(each) for each in words]
+        is_list = isinstance(value, (list, tuple)) and not name.startswith("__")
+        if is_list and len(value) == count and all(isinstance(each, str) for each in value):
+            return [str(each) for each in value]
+    return []
+
+
+def tokens(names: dict[str, Any], count: int) -> list[str]:
+    """So many tokens of the program: of a list, or a text's words or characters; [] if none."""
+    if found := texts(names, count):
+        return found
+    for name, value in list(names.items()):
+        if isinstance(value, str) and not name.startswith("__"):
+            for parts in (value.split(), list(value)):
+                if len(parts) == count:
+                    return parts
     return []
 
 

@@ -148,7 +148,7 @@ class ModelViews:
         layer = min(max(request.get("layer", 0), 0), len(squares) - 1)
         heads = squares[layer]
         head = min(max(request.get("head", 0), 0), len(heads) - 1)
-        tokens = inputs.texts(self._names, heads.shape[-1])
+        tokens = inputs.tokens(self._names, heads.shape[-1])
         return {"html": attention.draw(heads, head, tokens, words), "layers": len(squares),
                 "layer": layer, "heads": len(heads), "head": head}  # fmt: skip
 

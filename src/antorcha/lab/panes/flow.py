@@ -73,12 +73,12 @@ class FlowPicture(LayersPicture):
 
     def build(self) -> None:
         words = self.words
-        with ui.element("div").classes("lab-film") as self._controls:
+        with ui.element("div").classes("lab-example") as self._controls:
             self._input = ui.select({}, label=words("flow_of"), on_change=self._changed)
             self._input.props("dense outlined options-dense").classes("lab-input")
             self._slider = ui.slider(min=0, max=1, step=1, value=0, on_change=self._changed)
             self._slider.props(f'aria-label="{words("flow_example")}"')
-            self._label = ui.label().classes("lab-film-step").props('aria-live="polite"')
+            self._label = ui.label().classes("lab-example-is").props('aria-live="polite"')
         self._filling = False
         super().build()
 

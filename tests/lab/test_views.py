@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -206,6 +207,16 @@ def test_a_run_offers_views_and_draws_them(bench: Bench) -> None:
             said = look(view="pad", name="model", drawing=drawing)["said"]
             assert said.startswith(f"It reads {digit} "), said
     assert look(view="plane", name="net")["html"].count("<circle") == 60
+
+    async def at_once() -> list[dict[str, Any]]:
+        """Two questions at a time, as a page asks them: no answer is lost."""
+        asked = [json.dumps({"view": view, "name": "model"}) for view in ("pad", "flow")]
+        found: list[dict[str, Any]] = []
+        for _ in range(100):
+            found += await asyncio.gather(*[bench.child.look("model", each) for each in asked])
+        return found
+
+    assert all("html" in each for each in bench.do(at_once()))
     own = (
         "import torch\nclass Own(torch.nn.Module):\n    def __init__(self):\n"
         "        super().__init__()\n        self.inner = torch.nn.Linear(3, 2)\n"

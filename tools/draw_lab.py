@@ -31,6 +31,7 @@ CHOSEN = {
     "error": ("error", 1280, "light", ""),
     "dark": ("graph", 1280, "dark", ""),
     "training": ("training", 1280, "dark", ""),
+    "pad": ("pad", 1600, "light", ""),
     "menu": ("menu", 1280, "light", ""),
     "wide": ("full", 1600, "light", ""),
     "way_in": ("way_in", 1280, "light", ""),
@@ -78,6 +79,28 @@ b = torch.tensor(0.1, requires_grad=True)
 
 loss = ((w * x).sum() + b) ** 2
 """
+READER = """import antorcha as torch
+from antorcha import nn
+
+X, digits = torch.data.strokes(2000)
+torch.manual_seed(0)
+reader = nn.Sequential(
+    nn.Conv2d(1, 8, kernel_size=3), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Conv2d(8, 16, kernel_size=3), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Flatten(), nn.Linear(64, 10),
+)
+optimizer = torch.optim.Adam(reader.parameters(), lr=0.005)
+for epoch in range(6):
+    for some in torch.randperm(2000).split(50):
+        loss = nn.functional.cross_entropy(reader(X[some]), digits[some])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+THREE = [
+    (0.25, 0.2), (0.4, 0.1), (0.6, 0.12), (0.7, 0.25), (0.6, 0.4), (0.45, 0.46), (0.65, 0.52),
+    (0.76, 0.68), (0.65, 0.86), (0.45, 0.92), (0.25, 0.82),
+]  # fmt: skip
 MANY = """import antorcha as torch
 
 names = ["Ana", "Luis", "Eva"]
@@ -133,6 +156,24 @@ def profile(learner: Learner, lab: Lab) -> None:
     learner.until(lambda: learner.page.locator(".lab-profile tr").count(), "the profile")
 
 
+def pad(learner: Learner, lab: Lab) -> None:
+    learner.page.goto(learner.page.url.partition("/lesson")[0] + "/lesson/convolution?lang=en")
+    learner.page.wait_for_selector(".cm-content")
+    learner.run(READER)
+    card = learner.page.locator(".lab-card button")
+    card.scroll_into_view_if_needed()
+    card.click()
+    learner.page.locator(".lab-pad-read .lab-empty").wait_for()
+    box = learner.page.locator(".lab-pad").bounding_box()
+    for number, (x, y) in enumerate(THREE):
+        place = box["x"] + x * box["width"], box["y"] + y * box["height"]
+        learner.page.mouse.move(*place, steps=5 if number else 1)
+        if not number:
+            learner.page.mouse.down()
+    learner.page.mouse.up()
+    learner.until(lambda: learner.page.locator(".lab-view-pad .lab-layer").count(), "the layers")
+
+
 def menu(learner: Learner, lab: Lab) -> None:
     learner.page.locator(".lab-quiz .lab-option").first.click()
     error(learner, lab)
@@ -152,7 +193,7 @@ def way_in(learner: Learner, lab: Lab) -> None:
 State = Callable[[Learner, Lab], None]
 STATES: dict[str, State] = {
     "tensor": tensor, "full": full, "error": error, "graph": graph, "training": training,
-    "profile": profile, "menu": menu, "contents": contents, "begin_again": begin_again,
+    "profile": profile, "pad": pad, "menu": menu, "contents": contents, "begin_again": begin_again,
     "way_in": way_in,
 }  # fmt: skip
 

@@ -86,7 +86,7 @@ _LAZY = ("amp", "cpu", "nn", "optim", "utils", "distributions", "overrides", "li
          "package", "quantization", "return_types", "torch_version", "types", "xpu", "_C",
          "_dynamo", "_inductor", "_utils", "_tensor", "_tensor_str", "storage", "multiprocessing",
          "func", "library", "_ops", "fx", "serialization", "functional", "masked",
-         "array_api", "signal", "quasirandom", "sim")  # fmt: skip
+         "array_api", "signal", "quasirandom", "sim", "data")  # fmt: skip
 _FROM = {
     "amp.grad_scaler": ("GradScaler",),
     "amp.autocast_mode": (

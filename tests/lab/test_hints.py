@@ -152,6 +152,14 @@ def test_native_functions_are_left_as_they_are(bench: Bench) -> None:
     assert bench.text() == "tensor([0.5000, 0.5000])\n"
 
 
+def test_what_a_program_left_can_be_called_later(bench: Bench) -> None:
+    code = "import torch\ndef f(x):\n    for y in x:\n        loss = y.sum()\n    return loss\n"
+    assert bench.run(code)["ended"] == "ok"
+    step = {"ask": "", "hints": [], "solution": "", "lang": "en"}
+    step["check"] = "assert f(torch.ones(1, 2)) == 2, 'no'"
+    assert bench.do(bench.child.check([step])) == [{"ok": True, "message": "Right."}]
+
+
 def test_a_function_keeps_its_docstring_and_a_program_its_future() -> None:
     code = 'from __future__ import annotations\ndef f(x: No):\n    "About f."\nd = f.__doc__\n'
     names: dict[str, Any] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from antorcha.lab import page
 from antorcha.lab.panes.terminal import THEME
 
 TEXT, PARTS = 4.5, 3.0  # the ratios of level AA: of text, and of what marks a control or its state
-STYLE = (Path(page.__file__).parent / "style.css").read_text(encoding="utf-8")
+STYLE = "".join([path.read_text(encoding="utf-8") for path in page.STYLES])
 
 
 def luminance(colour: str) -> float:

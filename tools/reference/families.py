@@ -56,6 +56,7 @@ SPACES: dict[str, str] = {
     "torch.others": "Small modules.",
     OWN: "What antorcha has beyond PyTorch.",
     "antorcha.array_api": "The array API standard.",
+    "antorcha.data": "Data sets that are made, not downloaded.",
 }
 """A page for each, and what it is about."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from antorcha.inspector.vocabulary import spoken
 from antorcha.lab.export import NotebookWords, quiz_text, step_text
-from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, Quiz, Text, lessons
+from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, LessonView, Quiz, Text, lessons
 from tools.reference.names import ROOT
 
 _FENCED = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
@@ -153,6 +153,8 @@ def _lesson(lesson: Lesson) -> Iterator[str]:
                     yield _fence("text", part.output)
             case Inspect():
                 yield _fence("python", words("picture", part.expression))
+            case LessonView():
+                yield words("view")
             case Quiz():
                 questions += 1
                 yield quiz_text(part, questions, words)

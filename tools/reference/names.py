@@ -17,6 +17,7 @@ from typing import Any
 import antorcha
 from antorcha import array_api, torch_alias
 from antorcha.core.dtypes import dtype
+from antorcha.data import digits
 from antorcha.ops.kinds.pages import address_of
 from antorcha.ops.kinds.record import NAMESPACES, REGISTRY, InPlace, Op
 from antorcha.runtime.tensor import Tensor
@@ -193,6 +194,7 @@ def _public_names() -> dict[str, list[str]]:
         and str(getattr(value, "__module__", "")).startswith("antorcha")
     ]
     found["antorcha.array_api"] = sorted(array_api.__all__)
+    found["antorcha.data"] = sorted(digits.__all__)
     return found
 
 

@@ -1,7 +1,8 @@
 """Data sets, samplers and loaders: what ``torch.utils.data`` shows.
 
 Read `dataset` (what gives samples), `sampler` (in which order), `collate` (how samples become a
-batch), then `dataloader`, which puts them together, and `fetch`, its inner step.
+batch), then `dataloader`, which puts them together, and `fetch`, its inner step. `strokes` is
+antorcha's own: digits that are drawn when they are needed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from antorcha.data.dataset import (
     TensorDataset,
     random_split,
 )
+from antorcha.data.digits import strokes
 from antorcha.data.distributed import DistributedSampler
 from antorcha.data.sampler import (
     BatchSampler,

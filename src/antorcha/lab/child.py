@@ -33,13 +33,14 @@ import antorcha
 from antorcha._version import __version__
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.vocabulary import LANGUAGES
-from antorcha.lab import namespace
+from antorcha.lab import asleep, namespace
 from antorcha.lab.allowance import Allowance
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
 from antorcha.lab.effects import EffectsWatch, Refused
 from antorcha.lab.output import PrivateThread
 from antorcha.lab.process_reset import Beginning
 from antorcha.lab.program import ProgramRun, position, traceback_text
+from antorcha.lab.views import look as views
 from antorcha.lab.words import LabWords
 from antorcha.nn.module import Module
 from antorcha.profiler import session as profiling
@@ -48,6 +49,7 @@ from antorcha.runtime.tensor import Tensor
 PACE = 0.3  # seconds between two looks at a running program
 ROWS = 0.01  # of its time, at most, is spent on telling of all of its tensors
 OPENED = 0.02  # and on showing those that are opened, in however many pages
+DRAWN = 2.0  # seconds that a picture of the last program's model may delay the next program
 MESSAGE = 2000  # characters of an error's message shown beside the program
 
 
@@ -66,7 +68,10 @@ class LabKernel(Kernel):  # type: ignore[misc]
         self._beginning: Beginning | None = None
         self._effects = EffectsWatch()
         self._looking: _Looking | None = None  # at the program that runs
+        self._views: views.ModelViews | None = None  # of the last program's models
+        self._drawing = threading.Lock()  # held while a model of the learner's runs for a picture
         builtins.input = self._ask
+        asleep.install()
 
     def _ask(self, prompt: object = "") -> str:
         """``input`` as programs find it."""
@@ -103,8 +108,12 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if self._beginning is None:
             self._beginning = Beginning()
             gc.freeze()  # what is loaded stays: no search of the memory need go through it
+        drawn = self._drawing.acquire(timeout=DRAWN)
+        self._views = None
         if self.program is not None:
             self.program.forget(request["folder"])
+        if drawn:
+            self._drawing.release()
         program = ProgramRun(
             request["code"], request["name"], request["folder"], self._beginning, request["size"]
         )
@@ -119,6 +128,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         _show_pictures()
         sys.stdout.flush()
         program.film.finish()
+        self._views = views.ModelViews(program.namespace)
         return {
             **_tell_error(error, program, explain=not request["moved"]),
             "effects": self._effects.seen,
@@ -130,6 +140,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
             "losses": program.notes.as_dict(),
             "hints": program.hints.as_list(),
             "film": program.film.as_dict(program.namespace),
+            "views": views.offers(program.namespace),
             "profile": _tell_profile(program),
         }
 
@@ -199,8 +210,9 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
     def _look(self, what: str, name: str, lang: str) -> dict[str, Any]:
         names = {} if self.program is None else self.program.namespace
-        if what == "film":
-            return self._look_at_film(name, lang)
+        if what in ("film", "model"):
+            with self._drawing:
+                return self._look_at_model(what, name, lang)
         tensor = namespace.find(names, name)
         if tensor is None:
             return {"gone": True}
@@ -212,6 +224,16 @@ class LabKernel(Kernel):  # type: ignore[misc]
             return {"html": graph.svg()}
         return {"html": antorcha.inspect(tensor, name=name, lang=lang, names=names).html()}
 
+    def _look_at_model(self, what: str, name: str, lang: str) -> dict[str, Any]:
+        """A frame of the film, or a picture of a model (`name` is the request, as JSON); neither
+        while a program runs: models of the last one run for it."""
+        if self._looking is not None or self._views is None:
+            return {"gone": True}
+        self._touch()
+        if what == "film":
+            return self._look_at_film(name, lang)
+        return self._views.look(json.loads(name), lang)
+
     def _look_at_film(self, name: str, lang: str) -> dict[str, Any]:
         """A parameter in a frame: `name` is the frame's number and the parameter's."""
         words = LabWords(lang)
@@ -220,7 +242,6 @@ class LabKernel(Kernel):  # type: ignore[misc]
             return {"gone": True}
         headings = (words("film_weight"), words("film_gradient"), words("film_histogram"),
                     words("film_plane"))  # fmt: skip
-        self._touch()  # (a module of the learner's runs)
         names = self.program.namespace
         return {"html": self.program.film.draw(index, number, lang, headings, names)}
 

@@ -19,6 +19,7 @@ from antorcha.lab.lesson import (
     Challenge,
     Inspect,
     Lesson,
+    LessonView,
     Quiz,
     Step,
     Text,
@@ -44,6 +45,10 @@ class NotebookWords(Vocabulary):
         "solution": ("A solution", "Una solución"),
         "here": ("# your code for step {0}", "# tu código para el paso {0}"),
         "passed": ("Step {0}: right.", "Paso {0}: correcto."),
+        "view": (
+            "*Here `antorcha lab` shows a picture of your model.*",
+            "*Aquí `antorcha lab` muestra una imagen de tu modelo.*",
+        ),
         "picture": ("torch.inspect({0})", 'torch.inspect({0}, lang="es")'),
     }
 
@@ -92,6 +97,8 @@ def _cells(lesson: Lesson, words: NotebookWords) -> Iterator[Notebook]:
                 yield _code(part.code, part.output)
             case Inspect():
                 yield _code(words("picture", part.expression))
+            case LessonView():
+                yield _markdown(words("view"))
             case Quiz():
                 questions += 1
                 yield _markdown(quiz_text(part, questions, words))

@@ -253,6 +253,9 @@ class Child:
         message = self._client.session.msg("look_request", content)
         reply = self._expect(message)
         self._client.control_channel.send(message)
+        # That goes past the asynchronous socket, which would then not hear of an answer that has
+        # come meanwhile, nor of any later one: let it look.
+        self._client.control_channel.socket.get(zmq.EVENTS)
         try:
             return await asyncio.wait_for(reply, 30)
         except (asyncio.CancelledError, TimeoutError):

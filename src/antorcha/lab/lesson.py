@@ -7,6 +7,8 @@ lines. Then comes Markdown, in which some fences mean more than text::
                 (``python varies``: what it prints is not the same every time)
     output      right below a cell: what it prints, exactly
     inspect     an expression of that namespace: the tensor is shown as `antorcha.inspect` draws it
+    view        a picture of the learner's own model: plane, flow, pad or attention; then, if there
+                may be several, the name of the model or the tensor
     quiz        one question, its options, and why each is right or wrong           (YAML)
     challenge   steps, each with hints, a solution, and Python that checks it       (YAML)
 
@@ -31,6 +33,7 @@ __all__ = [
     "Inspect",
     "Lesson",
     "LessonError",
+    "LessonView",
     "Option",
     "Part",
     "Quiz",
@@ -43,6 +46,7 @@ __all__ = [
 ]
 
 FOLDER = Path(__file__).with_name("lessons")
+VIEWS = ("plane", "flow", "pad", "attention")
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,15 @@ class Inspect:
     """A picture of a tensor: an expression of the lesson's namespace."""
 
     expression: str
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class LessonView:
+    """A picture of the learner's own model: one of `VIEWS`, and of what ("" for the first)."""
+
+    kind: str
+    name: str = ""
     line: int = 0
 
 
@@ -113,7 +126,7 @@ class Challenge:
     line: int = 0
 
 
-Part: TypeAlias = Text | Cell | Inspect | Quiz | Challenge
+Part: TypeAlias = Text | Cell | Inspect | LessonView | Quiz | Challenge
 
 
 @dataclass(frozen=True)
@@ -144,6 +157,11 @@ class Lesson:
     def quizzes(self) -> list[Quiz]:
         """The questions, in order."""
         return [part for part in self.parts if isinstance(part, Quiz)]
+
+    @property
+    def views(self) -> list[LessonView]:
+        """The pictures of models that the lesson chooses, in order."""
+        return [part for part in self.parts if isinstance(part, LessonView)]
 
     @property
     def challenge(self) -> Challenge | None:
@@ -278,6 +296,9 @@ def _parts(place: FilePlace, lines: Sequence[str], lang: str) -> Iterator[Part]:
                 parse_code(block.inside, block.text, mode="eval")
                 parts.append(Inspect(block.text.strip(), block.inside.line))
                 output_may_follow = False
+            case "view":
+                parts.append(_view(block))
+                output_may_follow = False
             case "quiz":
                 parts.append(_quiz(block))
                 output_may_follow = False
@@ -302,7 +323,7 @@ class _Block:
         return self.place.down(1)
 
 
-_KINDS = ("python", "python varies", "output", "inspect", "quiz", "challenge")
+_KINDS = ("python", "python varies", "output", "inspect", "view", "quiz", "challenge")
 _FENCE = re.compile(r"(`{3,})[ ]*([^`]*?)[ ]*")
 
 
@@ -343,6 +364,14 @@ def _refuse_near_miss(place: FilePlace, info: str) -> None:
     """A mistyped kind of fence would silently become text."""
     if info and (hint := did_you_mean(info, _KINDS)):
         raise place.error(f"no fence is called {info!r}.{hint}")
+
+
+def _view(block: _Block) -> LessonView:
+    kind, _, name = block.text.strip().partition(" ")
+    if kind not in VIEWS:
+        hint = did_you_mean(kind, VIEWS)
+        raise block.inside.error(f"no view is called {kind!r}; there is {listed(VIEWS)}.{hint}")
+    return LessonView(kind, name.strip(), block.inside.line)
 
 
 def _quiz(block: _Block) -> Quiz:

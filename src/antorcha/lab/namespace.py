@@ -30,12 +30,12 @@ def rows(namespace: dict[str, Any]) -> list[dict[str, Any]]:
     >>> rows({"x": antorcha.arange(3)})[0]["values"]
     '0, 1, 2'
     """
-    return [_row(path, tensor) for path, tensor in itertools.islice(_tensors(namespace), MANY)]
+    return [_row(path, tensor) for path, tensor in itertools.islice(tensors(namespace), MANY)]
 
 
 def find(namespace: dict[str, Any], path: str) -> Any:
     """The tensor that a row's path names; None if it is not there (any more)."""
-    for name, tensor in _tensors(namespace):
+    for name, tensor in tensors(namespace):
         if name == path:
             return tensor
     return None
@@ -44,12 +44,12 @@ def find(namespace: dict[str, Any], path: str) -> Any:
 def graph_names(namespace: dict[str, Any]) -> list[str]:
     """Paths of tensors that have a graph, the most likely to be looked at first: a loss, then the
     last one made."""
-    paths = [path for path, tensor in _tensors(namespace) if _attribute(tensor, "grad_fn")]
+    paths = [path for path, tensor in tensors(namespace) if _attribute(tensor, "grad_fn")]
     paths.reverse()
     return sorted(paths, key=lambda path: "loss" not in path)
 
 
-def _tensors(namespace: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def tensors(namespace: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every tensor and its path, in the order of the names; each container is entered once."""
     search = _Search()
     names: list[tuple[Any, Any]] = list(namespace.items())  # of what type, globals() decides

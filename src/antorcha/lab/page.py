@@ -15,6 +15,7 @@ from nicegui import context, ui
 
 from antorcha.inspector.theme import DARK, LIGHT
 from antorcha.inspector.vocabulary import LANGUAGES
+from antorcha.lab import lighting
 from antorcha.lab.files import NAME, FileProblem
 from antorcha.lab.layout import PageLayout
 from antorcha.lab.lesson import Lesson, LessonError
@@ -23,6 +24,7 @@ from antorcha.lab.panes.editor import Editor
 from antorcha.lab.panes.graph import GraphPane
 from antorcha.lab.panes.inspector import Inspector
 from antorcha.lab.panes.lesson import LessonText
+from antorcha.lab.panes.model import ModelPane
 from antorcha.lab.panes.results import Loss, Pictures, Profiler
 from antorcha.lab.panes.terminal import Terminal
 from antorcha.lab.refresher import Refresher
@@ -33,7 +35,7 @@ from antorcha.lab.workplace import Workplace
 PACE = 0.02  # seconds, at least, between two times that the page is brought up to date
 BEAT = 0.5  # and at most: looks at a running program come by themselves
 ACCENT = LIGHT["accent"]  # of filled buttons, with white upon it, in both themes
-STYLE = Path(__file__).with_name("style.css")
+STYLES = [Path(__file__).with_name(name) for name in ("style.css", "views.css")]
 
 # Ctrl+Enter runs from anywhere: a button that has the focus would take it for a click. (The editor
 # has a key of its own for it.) And the framework's word for a text that is too long is translated.
@@ -48,7 +50,7 @@ document.addEventListener("keydown", event => {
 const [head, body] = document.querySelectorAll("#too_long_message_popup span");
 if (body) [head.textContent, body.textContent] = ["%s", ""];
 """
-_INSIDE = ("inspector", "graph", "loss", "profiler", "pictures")
+_INSIDE = ("inspector", "model", "graph", "loss", "profiler", "pictures")
 _PLACES = ("lesson", "code", "inside")
 
 
@@ -59,7 +61,8 @@ def head() -> str:
         for colours in (LIGHT, DARK)
     ]
     colours = f":root{{{light}color-scheme:light}}.body--dark{{{dark}color-scheme:dark}}"
-    return f"<style>{colours}{STYLE.read_text(encoding='utf-8')}</style>"
+    rules = "".join([path.read_text(encoding="utf-8") for path in STYLES])
+    return f"<style>{colours}{rules}</style>"
 
 
 class Page:
@@ -110,6 +113,7 @@ class Page:
         self._go("lesson" if self.lesson is not None else "code")
         ui.on("lab-run", press(self._run))
         ui.timer(0.1, lambda: ui.run_javascript(_SCRIPT % self.words("too_long")), once=True)
+        ui.timer(0.1, lambda: ui.run_javascript(lighting.script(self.words)), once=True)
         self.session.viewers += 1
         context.client.on_delete(self._left)
         self._refresher = Refresher(self._refresh, PACE)
@@ -217,7 +221,7 @@ class Page:
 
     def _inspectors(self) -> None:
         words = self.words
-        makers = dict(zip(_INSIDE, (Inspector, GraphPane, Loss, Profiler, Pictures)))
+        makers = dict(zip(_INSIDE, (Inspector, ModelPane, GraphPane, Loss, Profiler, Pictures)))
         with ui.element("div").classes("lab-bar lab-bar-tabs"):
             self._inside_tabs = ui.tabs(on_change=lambda event: self._look(str(event.value)))
             self._inside_tabs.props("dense no-caps outside-arrows mobile-arrows shrink")

@@ -79,14 +79,21 @@ class Plane:
 
 def find(namespace: dict[str, Any]) -> tuple[str, Plane] | None:
     """The module of two inputs of a program, by name, if there are one and points for it."""
+    return next(iter(every(namespace).items()), None)
+
+
+def every(namespace: dict[str, Any]) -> dict[str, Plane]:
+    """All modules of two inputs of a program, by name, if there are points for them."""
     modules = [(name, value) for name, value in list(namespace.items())
                if isinstance(value, Module) and not name.startswith("__")]  # fmt: skip
-    points = _points(namespace)
-    for name, module in modules:
-        layers = [each for each in module.modules() if isinstance(each, Linear)]
-        if points is not None and layers and layers[0].in_features == 2:
-            return name, Plane(module, points, _classes(namespace, len(points)))
-    return None
+    first = [(name, each, next((inner for inner in each.modules() if isinstance(inner, Linear)),
+                               None)) for name, each in modules]  # fmt: skip
+    fitting = [(name, each) for name, each, layer in first if layer and layer.in_features == 2]
+    points = _points(namespace) if fitting else None
+    if points is None:
+        return {}
+    classes = _classes(namespace, len(points))
+    return {name: Plane(module, points, classes) for name, module in fitting}
 
 
 def _regions(answers: Array) -> list[tuple[str, Array]]:

@@ -122,7 +122,7 @@ def _for_real(model: Any, inputs: Sequence[Any]) -> ForwardPass:
     args = [T.zeros(each, device=device) if is_shape(each) else each for each in inputs]
     calls: dict[int, list[LayerCall]] = {}
     try:
-        with _untouched(model), _watched(model, calls), no_grad():
+        with untouched(model), _watched(model, calls), no_grad():
             model(*args)
     except (DtypeError, OutOfRange, ArgumentError) as error:
         if any(map(is_shape, inputs)):
@@ -135,7 +135,7 @@ def _for_real(model: Any, inputs: Sequence[Any]) -> ForwardPass:
 
 
 @contextmanager
-def _untouched(model: Any) -> Iterator[None]:
+def untouched(model: Any) -> Iterator[None]:
     """Evaluation mode inside; after it flags and buffers are as before."""
     flags = [(module, module.training) for module in model.modules()]
     buffers = [(b, b._storage.version, T.clone(b.detach())) for b in model.buffers()]

@@ -130,7 +130,8 @@ def _cell(cell: MemoryCell, slot: int, board: _Board, facts: TensorFacts, words:
     letters, left = int((board.cell - 6) / _LETTER), middle - board.cell / 2 + 0.75
     pieces = [
         svg.titled("rect", _says(cell, facts, words), x=left, y=y, width=board.cell - 1.5,
-                   height=_CELL, rx=2, class_="read" if is_read else "cell"),
+                   height=_CELL, rx=2, class_="read" if is_read else "cell",
+                   data_cell=cell.position),
     ]  # fmt: skip
     position = str(cell.position)
     if len(position) <= letters:

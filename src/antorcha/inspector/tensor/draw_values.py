@@ -8,6 +8,7 @@ rectangle in that colour.
 from __future__ import annotations
 
 import base64
+import json
 import math
 import zlib
 
@@ -91,13 +92,23 @@ def _draw_grid(grid: Grid, heat: HeatMap, words: WordTable) -> str:
                           height=board.rows * board.height, class_="frame"))  # fmt: skip
     size = board.left + board.columns * board.width + 1, board.top + board.rows * board.height + 1
     ruled = "ruled" if board.numbered else ""
-    picture = svg.drawing("".join(pieces), *size, words("heat label"), ruled)
+    label = words("heat label")
+    picture = svg.drawing("".join(pieces), *size, label, ruled, data_map=_where(grid, board))
     if not grid.prefix:
         return picture
     caption = svg.tag(
         "figcaption", escaped(f"[{', '.join(map(str, grid.prefix))}]"), class_="muted"
     )
     return svg.tag("figure", caption + picture)
+
+
+def _where(grid: Grid, board: _MatrixBoard) -> str:
+    """Where the cells are, and which elements they show, for a script that lights them: left, top,
+    width and height of the first cell; the indices of matrix, rows and columns; cells in a line of
+    a vector."""
+    box = [round(each, 3) for each in (board.left, board.top, board.width, board.height)]
+    known = {"box": box, "prefix": grid.prefix, "rows": grid.rows, "columns": grid.columns}
+    return json.dumps({**known, "line": 0 if grid.rows else LINE}, separators=(",", ":"))
 
 
 class _MatrixBoard:

@@ -65,13 +65,16 @@ def page(facts: TensorFacts, words: WordTable, brief: bool, printed: str = "") -
         place = panel(words("Place"), fact_table(said.rows(facts, words)))
         inside = ['<div class="ant-panels">', place, _memory(facts, words)]
         inside += [*_values(facts, words), "</div>"]
-    return frame(_head(facts), inside, words.lang, draw_memory.STYLE, draw_values.STYLE)
+    styles = draw_memory.STYLE, draw_values.STYLE
+    place = f'data-strides="{",".join(map(str, facts.strides))}" data-offset="{facts.offset}"'
+    return frame(_head(facts), inside, words.lang, *styles, place=place)
 
 
-def frame(head: str, inside: Iterable[str], lang: str, *styles: str) -> str:
-    """The ``<div>`` around a headline and what is below it, with its style."""
+def frame(head: str, inside: Iterable[str], lang: str, *styles: str, place: str = "") -> str:
+    """The ``<div>`` around a headline and what is below it, with its style; `place` says where the
+    tensor lies, for a script that lights its elements."""
     # (joined once: heat maps are long, and an inspection is to take little memory)
-    opening = f'<div class="ant ant-inspect" lang="{lang}">'
+    opening = f'<div class="ant ant-inspect" lang="{lang}"{" " * bool(place)}{place}>'
     return "".join([opening, theme.style(_STYLE, *styles), head, *inside, "</div>"])
 
 

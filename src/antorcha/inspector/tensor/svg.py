@@ -31,10 +31,12 @@ def titled(name: str, title: str, **attributes: object) -> str:
     return tag(name, tag("title", escaped(title)), **attributes)
 
 
-def drawing(content: str, width: float, height: float, label: str, class_: str = "") -> str:
+def drawing(
+    content: str, width: float, height: float, label: str, class_: str = "", **more: object
+) -> str:
     """An ``<svg>`` of that size, which shrinks with the page; `label` is for those who hear it."""
     return tag(
         "svg", content, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width:g} {height:g}",
         width=float(width), height=float(height), role="img", aria_label=label,
-        class_=class_ or None,
+        class_=class_ or None, **more,
     )  # fmt: skip

@@ -24,6 +24,7 @@ class View:
     words: LabWords
     lesson: Lesson | None = None
     dark: bool = False
+    picture: str = ""  # the picture of a model that a lesson's button asked for last
     show: Callable[[str], None] = field(default=lambda name: None)  # brings a part to the front
     maximiser: Callable[[str], None] = field(default=lambda part: None)  # makes a part's button
 

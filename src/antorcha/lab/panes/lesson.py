@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from nicegui import background_tasks, ui
 
-from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, Quiz, Text
+from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, LessonView, Quiz, Text
 from antorcha.lab.panes import quiz
 from antorcha.lab.panes.base import Pane, View, trusted
 from antorcha.lab.words import LabWords
@@ -81,11 +81,28 @@ class LessonText(Pane):
             self._cell(part)
         elif isinstance(part, Inspect):
             self._drawings.append(trusted(classes="lab-drawing"))
+        elif isinstance(part, LessonView):
+            self._view(part)
         elif isinstance(part, Quiz):
             number = sum(isinstance(each, quiz.QuizPane) for each in self._parts) + 1
             self._add(quiz.QuizPane(self.view, self.lesson, part, number))
         elif isinstance(part, Challenge):
             self._add(quiz.ChallengePane(self.view, self.lesson, part))
+
+    def _view(self, part: LessonView) -> None:
+        """What a picture of the learner's model shows, and the button that opens it."""
+        with ui.element("div").classes("lab-card"):
+            ui.label(self.words(f"view_says_{part.kind}"))
+            button = ui.button(
+                self.words("view_open"), icon="auto_awesome", color=None,
+                on_click=lambda: self._picture(part),
+            )  # fmt: skip
+            button.props("no-caps dense outline")
+
+    def _picture(self, part: LessonView) -> None:
+        self.view.picture = f"{part.kind} {part.name}".strip()
+        self.view.show("inside")
+        self.view.show("model")
 
     def _add(self, pane: Pane) -> None:
         self._parts.append(pane)

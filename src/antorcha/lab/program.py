@@ -79,7 +79,7 @@ class ProgramRun:
         begin = time.perf_counter()
         try:
             code = self._compile()
-            with self._as_main(), _no_running_loop():
+            with self._as_main(), no_running_loop():
                 if watched == "profile":
                     self._run_profiled(code)
                 elif watched == "lines":
@@ -134,8 +134,11 @@ class ProgramRun:
     def _compile(self) -> CodeType:
         lines = self.code.splitlines(keepends=True)
         linecache.cache[self.name] = (len(self.code), None, lines, self.name)
-        tree = noting(ast.parse(self.code, self.name))
-        return compile(self.hints.add_to(tree), self.name, "exec")
+        return compile(self._noted(ast.parse(self.code, self.name)), self.name, "exec")
+
+    def _noted(self, tree: ast.Module) -> ast.Module:
+        """The tree with what notes losses and shapes."""
+        return self.hints.add_to(noting(tree))
 
     def _run_profiled(self, code: CodeType) -> None:
         with antorcha.profiler.profile(
@@ -245,7 +248,7 @@ def collect() -> None:
 
 
 @contextlib.contextmanager
-def _no_running_loop() -> Iterator[None]:
+def no_running_loop() -> Iterator[None]:
     """Let a program use ``asyncio.run``: to it, the loop that called us is not there."""
     outer = asyncio._get_running_loop()
     asyncio._set_running_loop(None)

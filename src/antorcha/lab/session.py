@@ -315,6 +315,23 @@ class Session:
                 self.say("ended_failed", str(error))
         self._enter("ready", "verdicts")
 
+    async def run_cells(self, cells: list[str], name: str) -> dict[str, Any] | None:
+        """Run a lesson's first cells, apart from the program; tells what the last of them did, or
+        nothing where something runs already."""
+        if self.busy:
+            return None
+        self._enter("starting" if self.child.pid is None else "running")
+        try:
+            async with self._free:
+                self._enter("running")
+                result = await self.child.run_cells(cells, name)
+                self._threads = result.get("threads", self._threads)
+                return result
+        except RuntimeError as error:
+            return {"ended": "failed", "message": str(error)}
+        finally:
+            self._enter("ready")
+
     async def drawings(self, steps: list[dict[str, str]], lang: str) -> list[str]:
         """The drawings of a lesson's tensors: HTML for each ``inspect`` among `steps`, once its
         ``code`` ran. They are made once, in a namespace of their own, when the child is free."""

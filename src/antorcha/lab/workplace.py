@@ -22,6 +22,7 @@ from antorcha.lab.words import LabWords
 
 MEMORY = ".antorcha-lab.json"
 RESTING = 300.0  # seconds after its last viewer left that an idle session keeps its process
+LINES = 2000  # characters kept of what a learner says that a cell prints
 PROCESSES = 4  # child processes at most, but for those that run something
 
 
@@ -126,6 +127,16 @@ class Workplace:
     def answer(self, slug: str, question: int, option: int) -> None:
         """Keep an answer."""
         self.remember(answers={slug: {str(question): option}})
+
+    def prediction(self, slug: str, cell: int) -> str:
+        """What the learner said that a lesson's cell prints; "" where nothing was said yet."""
+        kept = self._kept("predicted").get(slug)
+        said = kept.get(str(cell)) if isinstance(kept, dict) else None
+        return said if isinstance(said, str) else ""
+
+    def predict(self, slug: str, cell: int, said: str) -> None:
+        """Keep what the learner says that a cell prints."""
+        self.remember(predicted={slug: {str(cell): said[:LINES]}})
 
     @property
     def last(self) -> str:

@@ -14,10 +14,11 @@ from nicegui import background_tasks, ui
 from antorcha.inspector.forms import escaped
 from antorcha.lab.child_names import MANY
 from antorcha.lab.panes.base import Pane, View, trusted
+from antorcha.lab.words import LabWords
 
 # The rows are text of one element, so a click says which row it was in. A key on a row's button
 # clicks it.
-_WHICH = """(event) => {
+WHICH = """(event) => {
   const row = event.target.closest("[data-row]");
   if (row) emit(row.dataset.row);
 }"""
@@ -72,7 +73,7 @@ class Inspector(Pane):
             self._upper = trusted(classes="lab-rows")
             self._detail = trusted(classes="lab-detail")
             self._lower = trusted(classes="lab-rows lab-rows-lower")
-        self._table.on("click", self._pressed, js_handler=_WHICH)
+        self._table.on("click", self._pressed, js_handler=WHICH)
         ui.timer(0.1, lambda: ui.run_javascript(_KEEP_FOCUS % self._table.id), once=True)
         self._more = ui.label(self.words("many_tensors", MANY)).classes("lab-empty")
 
@@ -103,30 +104,16 @@ class Inspector(Pane):
         """Show the rows: up to the opened one, and, below what is inside of it, the others."""
         rows = self.session.rows
         self._names = [row["name"] for row in rows]
-        result = [self._row(number, row) for number, row in enumerate(rows)]
+        result = [
+            row_html(self.words, number, row, opened=row["name"] == self._open)
+            for number, row in enumerate(rows)
+        ]
         upper = self._names.index(self._open) + 1 if self._open in self._names else len(result)
         self._upper.set_content("".join(result[:upper]))
         self._lower.set_content("".join(result[upper:]))
         self._table.classes(
             add="lab-inspect-open" if self._open else "",
             remove="" if self._open else "lab-inspect-open",
-        )
-
-    def _row(self, number: int, row: dict[str, Any]) -> str:
-        name = escaped(row["name"])
-        shape = escaped("(" + ", ".join([str(n) for n in row["shape"]])
-                       + (",)" if len(row["shape"]) == 1 else ")"))  # fmt: skip
-        facts = " · ".join([escaped(row["dtype"]), escaped(row["device"])])
-        if row["grad"]:
-            facts += " · grad"
-        opened = row["name"] == self._open
-        return (
-            f'<button type="button" class="lab-row{" lab-row-open" if opened else ""}" '
-            f'data-row="{number}" aria-expanded="{str(opened).lower()}" '
-            f'aria-label="{escaped(self.words("open_tensor", row["name"]))}: {shape} {facts}">'
-            f'<b>{name}</b><span class="lab-shape">{shape}</span>'
-            f'<span class="lab-facts">{facts}</span>'
-            f"<code>{escaped(row['values'])}</code></button>"
         )
 
     def _pressed(self, event: Any) -> None:
@@ -187,6 +174,24 @@ class Inspector(Pane):
             words("fix_or_gives" if gives else "fix_or", gives)
         )  # fmt: skip
         return f'<p class="lab-fix"><b>{escaped(said)}</b><code>{escaped(code)}</code></p>'
+
+
+def row_html(words: LabWords, number: int, row: dict[str, Any], *, opened: bool) -> str:
+    """A tensor's row, as HTML: a button that opens it."""
+    name = escaped(row["name"])
+    shape = escaped("(" + ", ".join([str(n) for n in row["shape"]])
+                   + (",)" if len(row["shape"]) == 1 else ")"))  # fmt: skip
+    facts = " · ".join([escaped(row["dtype"]), escaped(row["device"])])
+    if row["grad"]:
+        facts += " · grad"
+    return (
+        f'<button type="button" class="lab-row{" lab-row-open" if opened else ""}" '
+        f'data-row="{number}" aria-expanded="{str(opened).lower()}" '
+        f'aria-label="{escaped(words("open_tensor", row["name"]))}: {shape} {facts}">'
+        f'<b>{name}</b><span class="lab-shape">{shape}</span>'
+        f'<span class="lab-facts">{facts}</span>'
+        f"<code>{escaped(row['values'])}</code></button>"
+    )
 
 
 def told(answer: dict[str, Any], words: Any, name: str) -> str:

@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ import antorcha
 from antorcha._version import __version__
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.vocabulary import LANGUAGES
-from antorcha.lab import asleep, namespace
+from antorcha.lab import asleep, fixes, namespace
 from antorcha.lab.allowance import Allowance
 from antorcha.lab.cells import CellsRun
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
@@ -101,7 +102,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
             stream.begin()
         request = json.loads(code)
         work = {"run": self._run, "check": self._check, "draw": self._draw,
-                "cells": self._run_cells}[request["do"]]  # fmt: skip
+                "cells": self._run_cells, "fixes": self._try_fixes}[request["do"]]  # fmt: skip
         try:
             answer = work(request)
         except Exception as error:  # in the telling, not in the program: without a reply, no page
@@ -114,6 +115,16 @@ class LabKernel(Kernel):  # type: ignore[misc]
             self._beginning = Beginning()
             gc.freeze()  # what is loaded stays: no search of the memory need go through it
         return self._beginning
+
+    @contextlib.contextmanager
+    def _undrawn(self) -> Iterator[None]:
+        """Something runs beside the last program, whose models and film are not drawn meanwhile."""
+        drawn = self._drawing.acquire(timeout=DRAWN)
+        try:
+            yield
+        finally:
+            if drawn:
+                self._drawing.release()
 
     def _run(self, request: dict[str, Any]) -> dict[str, Any]:
         beginning = self._begin()
@@ -153,6 +164,19 @@ class LabKernel(Kernel):  # type: ignore[misc]
             "profile": _tell_profile(program),
         }
 
+    def _try_fixes(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Try what would mend the last program; each text that went further, or ""."""
+        program = self.program
+        if program is None or program.explained is None or program.error is None:
+            return {"texts": []}
+        try:
+            with self._undrawn():
+                texts = fixes.tried(program, program.explained, self._begin(), self._effects)
+        except KeyboardInterrupt:
+            texts = []
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in `_run`
+        return {"texts": texts}
+
     def _check(self, request: dict[str, Any]) -> dict[str, Any]:
         """Run the checks of a challenge's steps on what the last program left."""
         from antorcha.lab.check import check_step
@@ -174,7 +198,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if self.cells is not None:
             self.cells.forget(self.cells.folder)
         self.cells = CellsRun(request["cells"], request["name"], beginning)
-        answer = self.cells.run_cells()
+        with self._undrawn():
+            answer = self.cells.run_cells()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in `_run`
         self._cell_runs += 1
         return {**answer, "count": self._cell_runs, "threads": beginning.threads()}
@@ -341,7 +366,8 @@ def _tell_error(
     try:
         found = {lang: antorcha.explain(error, lang=lang) for lang in LANGUAGES}
         told["explanation"] = {lang: each.html() for lang, each in found.items()}
-        told["fixes"] = next(iter(found.values())).fixes
+        program.explained = next(iter(found.values()))
+        told["fixes"] = program.explained.fixes
     except Exception as failure:  # the traceback stands in the terminal all the same
         told["problem"] = f"{type(failure).__name__}: {failure}"
     return told

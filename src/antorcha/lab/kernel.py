@@ -218,6 +218,12 @@ class Child:
         answer = await self._do({"do": "check", "steps": steps})
         return list(answer.get("verdicts", []))
 
+    async def try_fixes(self) -> list[str]:
+        """Try the fixes of the last error: for each the program with it, "" where it did not come
+        further."""
+        answer = await self._do({"do": "fixes"})
+        return list(answer.get("texts", []))
+
     async def run_cells(self, cells: list[str], name: str) -> dict[str, Any]:
         """Run these cells of a lesson, in a namespace of their own. ``ended`` as `run` has it; of
         the last one ``printed``, ``text`` (of an error), ``rows`` (tensors that it made or changed)

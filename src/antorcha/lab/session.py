@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from antorcha.lab.applying import Applying
 from antorcha.lab.files import FileProblem, WorkFile
 from antorcha.lab.kernel import Child, KernelEvent, Limits
 from antorcha.lab.lesson import Lesson
@@ -67,6 +68,7 @@ class Session:
         self._drawn: dict[str, list[str]] = {}  # the lesson's drawings, by language
         self._begun = 0  # where on the screen the last run begins
         self.moving = Moving(self)
+        self.applying = Applying(self)
         self._aside: list[KernelEvent] | None = None  # what a program says that is only tried
         self._held = False  # are pages not told of what changes?
         self._free = asyncio.Lock()  # held while the child does something
@@ -284,6 +286,20 @@ class Session:
                 self._aside = None
         return result, heard
 
+    async def try_fixes(self, result: dict[str, Any]) -> list[str]:
+        """Try the fixes of a run that failed, and show nothing of it; the texts that went further,
+        and "" for those that did not."""
+        async with self._free:
+            if self.busy or result is not self.result:
+                return []
+            self._aside = []
+            try:
+                return await self.child.try_fixes()
+            except RuntimeError:
+                return []
+            finally:
+                self._aside = None
+
     def replace(self, text: str, result: dict[str, Any], heard: list[KernelEvent]) -> None:
         """Show that run in the place of the last one."""
         self.screen.cut(self._begun)
@@ -407,6 +423,7 @@ class Session:
             self.say("threads_left", ", ".join(self._threads))
         self._held = False
         self._enter("ready", "result", "losses", "rows", "prompt")
+        self.applying.begin()
 
     @property
     def place(self) -> dict[str, int] | None:

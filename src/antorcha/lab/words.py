@@ -149,6 +149,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "fix_gives": ("Fix (gives {0}):", "Arreglo (da {0}):"),
     "fix_or": ("Or:", "O bien:"),
     "fix_or_gives": ("Or (gives {0}):", "O bien (da {0}):"),
+    "apply": ("Apply", "Aplicar"),
+    "apply_code": ("Apply: {0}", "Aplicar: {0}"),
+    "applied": ("Applied:", "Aplicado:"),
+    "undo": ("Undo", "Deshacer"),
     "graph": ("Graph", "Grafo"),
     "no_graph": (
         "After a run, the graph of a tensor that was computed with requires_grad=True.",

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
 from antorcha.inspector.theme import DARK, LIGHT
-from antorcha.lab import page
+from antorcha.lab import appearance, page
 from antorcha.lab.panes.terminal import THEME
 
 TEXT, PARTS = 4.5, 3.0  # the ratios of level AA: of text, and of what marks a control or its state
@@ -51,7 +51,7 @@ def test_text_is_readable_on_every_ground(theme: dict[str, str]) -> None:
 
 
 def test_filled_buttons_are_readable() -> None:
-    assert contrast("#ffffff", page.ACCENT) >= TEXT
+    assert contrast("#ffffff", appearance.ACCENT) >= TEXT
 
 
 def test_the_terminal_s_colours_are_readable() -> None:

@@ -53,6 +53,31 @@ WORDS: dict[str, tuple[str, str]] = {
                    "Arrastra, o usa las flechas; con doble clic vuelve al tamaño habitual"),
     "too_long": ("This is too much text to be sent at once.",
                  "Es demasiado texto para enviarlo de una vez."),
+    # home
+    "home": ("Home", "Inicio"),
+    "goal": ("A network that reads your digits", "Una red que lee tus cifras"),
+    "goal_says": (
+        "This is where the course leads. Draw a digit: the network reads it while you draw. You "
+        "will build it yourself, in five stages along the lessons.",
+        "A esto lleva el curso. Dibuja una cifra: la red la lee mientras dibujas. La construirás "
+        "tú, en cinco etapas a lo largo de las lecciones.",
+    ),
+    "goal_wait": ("The network is learning, a moment…", "La red está aprendiendo, un momento…"),
+    "goal_ready": ("Draw a digit here", "Dibuja aquí una cifra"),
+    "goal_failed": ("The network could not be trained; the lessons work all the same.",
+                    "No se pudo entrenar la red; las lecciones funcionan igual."),
+    "stage_1": ("Pictures as tensors", "Imágenes como tensores"),
+    "stage_2": ("Read by comparing with averages", "Leer comparando con medias"),
+    "stage_3": ("A network that learns", "Una red que aprende"),
+    "stage_4": ("A network with filters", "Una red con filtros"),
+    "stage_5": ("Saved, loaded, and reading yours", "Guardada, cargada y leyendo las tuyas"),
+    "stage_open": ("You have all that it takes", "Ya tienes todo lo que pide"),
+    "stage_after": ("after “{0}”", "tras «{0}»"),
+    "go_on": ("Go on: {0}. {1}", "Seguir: {0}. {1}"),
+    "go_begin": ("Begin: {0}. {1}", "Empezar: {0}. {1}"),
+    "redo": ("Answers to redo", "Respuestas por repetir"),
+    "redo_says": ("Answered wrongly so far: {0}. Another try?",
+                  "Mal respondidas hasta ahora: {0}. ¿Otro intento?"),
     # the editor
     "run": ("Run", "Ejecutar"),
     "run_hint": ("Run the program (Ctrl+Enter)", "Ejecutar el programa (Ctrl+Intro)"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nicegui import context, ui
 
-from antorcha.inspector.theme import DARK, LIGHT
+from antorcha.inspector.theme import DARK, EDGE_DARK, EDGE_LIGHT, LIGHT
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import lighting
 from antorcha.lab.appearance import Appearance
@@ -58,7 +58,7 @@ def head() -> str:
     """What every page's head holds: the styles, and the colours of both themes."""
     light, dark = [
         "".join([f"--ant-{name}:{value};" for name, value in colours.items()])
-        for colours in (LIGHT, DARK)
+        for colours in ({**LIGHT, "edge": EDGE_LIGHT}, {**DARK, "edge": EDGE_DARK})
     ]
     colours = f":root{{{light}color-scheme:light}}.body--dark{{{dark}color-scheme:dark}}"
     rules = "".join([path.read_text(encoding="utf-8") for path in STYLES])
@@ -88,6 +88,7 @@ class Page:
         self._inside: dict[str, ui.element] = {}
         self._inspecting: dict[str, Pane] = {}
         self._editor = Editor(self.view)
+        self._terminal = Terminal(self.view)
         self._panes: list[Pane] = []
 
     def build(self) -> None:
@@ -105,7 +106,7 @@ class Page:
                 with ui.element("div").classes("lab-edit"):
                     self._add(self._editor)
                 with ui.element("div").classes("lab-below"):
-                    self._add(Terminal(self.view))
+                    self._add(self._terminal)
             with self._place("inside"):
                 self._inspectors()
             self.layout.lines()
@@ -276,6 +277,7 @@ class Page:
     def _follow(self, dark: bool) -> None:
         self.view.dark = dark
         self._editor.set_dark(dark)
+        self._terminal.set_dark(dark)
         self._main.props(f'data-theme="{"dark" if dark else "light"}"')
 
     async def _run(self) -> None:

@@ -262,7 +262,7 @@ class Session:
 
     def _say_begun(self, watched: str = "") -> None:
         self._begun = self.screen.end
-        self.screen.write("\x1b[2m")
+        self.screen.write("\x1b[90m")
         self.say("run_measured" if watched == "profile" else "run_line", self.file.name)
         self.screen.write("\x1b[0m")
 

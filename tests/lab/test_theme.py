@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 from antorcha.inspector.theme import DARK, EDGE_DARK, EDGE_LIGHT, LIGHT, RADII, TYPE_SIZES
 from antorcha.lab import appearance, page
 from antorcha.lab.panes.terminal import THEMES
+from tests.lab.learner import AGAIN, Learner
 
 TEXT, PARTS = 4.5, 3.0  # the ratios of level AA: of text, and of what marks a control or its state
 STYLE = "".join([path.read_text(encoding="utf-8") for path in page.STYLES])
@@ -80,3 +83,28 @@ def test_every_colour_of_the_styles_is_the_theme_s() -> None:
     assert LIGHT.keys() == DARK.keys()
     assert set(re.findall(r"#[0-9a-f]{3,6}\b", STYLE)) <= {"#fff"}
     assert "prefers-reduced-motion" in STYLE
+
+
+# Colours of a word of the lesson's first cell, in the lesson and in the editor.
+_SHADES = """word => [".lab-text .codehilite span", ".lab-editor .cm-line span"].map(place => {
+  const found = [...document.querySelectorAll(place)].find(each => each.textContent === word);
+  return found && getComputedStyle(found).color;
+})"""
+
+
+def _is_one_shade(page: Any, word: str) -> bool:
+    return len({*page.evaluate(_SHADES, word)}) == 1
+
+
+@pytest.mark.slow
+@AGAIN
+def test_code_has_one_palette_in_lesson_and_editor(learner: Learner) -> None:
+    page = learner.page
+    for _ in range(2):  # in both themes
+        for word in ("import", "11.0", "temps", "print"):
+            learner.until(partial(_is_one_shade, page, word), word)
+        ground = "each => getComputedStyle(each).backgroundColor"
+        grounds = [page.locator(each).first.evaluate(ground) for each in ("body", ".cm-editor")]
+        assert grounds[0] == grounds[1]
+        learner.button("Light or dark").click()
+    assert learner.problems == []

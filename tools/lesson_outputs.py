@@ -36,10 +36,11 @@ def fill(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     for cell, text in reversed(list(zip(lesson.cells, printed(lesson.cells, str(path))))):
         begin = end = cell.line + len(cell.code.splitlines())  # the line below the cell's fence
+        head = "```output predict: true" if cell.predict else "```output"
         if cell.output is not None:
-            begin = lines.index("```output", begin)
+            begin = lines.index(head, begin)
             end = lines.index("```", begin) + 1
-        fence = ["```output", *text.splitlines(), "```"] if text and not cell.varies else []
+        fence = [head, *text.splitlines(), "```"] if text and not cell.varies else []
         lines[begin:end] = fence
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     load(path)

@@ -262,11 +262,11 @@ def test_the_menu_says_where_one_is_how_far_and_how_long(lab: Lab, learner: Lear
     learner.until(lambda: re.search(r"1 of \d questions", bar.inner_text()), "how far")
     learner.button("Lessons and files").click()
     menu = page.locator(".lab-menu:visible")
-    learner.until(lambda: "0 of 22 lessons done" in menu.inner_text(), "the course")
+    learner.until(lambda: "0 of 23 lessons done" in menu.inner_text(), "the course")
     here = menu.locator("[aria-current=page]")
     assert here.count() == 1
     assert re.search(r"You are here · 20 min · 1 of \d questions", here.inner_text())
-    assert "Lesson 1 of 22" in page.inner_text(".lab-header")
+    assert "Lesson 1 of 23" in page.inner_text(".lab-header")
     menu.get_by_text("2. Inside a tensor").click()
     page.wait_for_url("**/lesson/memory**")
     page.wait_for_selector(".cm-content")

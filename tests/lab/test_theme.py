@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from typing import Any
 
 import pytest
 
 pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 
-from antorcha.inspector.theme import DARK, LIGHT
-from antorcha.lab import page
-from antorcha.lab.panes.terminal import THEME
+from antorcha.inspector.theme import DARK, EDGE_DARK, EDGE_LIGHT, LIGHT, RADII, TYPE_SIZES
+from antorcha.lab import appearance, page
+from antorcha.lab.panes.terminal import THEMES
+from tests.lab.learner import AGAIN, Learner
 
 TEXT, PARTS = 4.5, 3.0  # the ratios of level AA: of text, and of what marks a control or its state
 STYLE = "".join([path.read_text(encoding="utf-8") for path in page.STYLES])
@@ -51,18 +54,57 @@ def test_text_is_readable_on_every_ground(theme: dict[str, str]) -> None:
 
 
 def test_filled_buttons_are_readable() -> None:
-    assert contrast("#ffffff", page.ACCENT) >= TEXT
+    assert contrast("#ffffff", appearance.ACCENT) >= TEXT
 
 
 def test_the_terminal_s_colours_are_readable() -> None:
-    for name in set(THEME) - {"background", "cursor", "selectionBackground"}:
-        assert contrast(THEME[name], THEME["background"]) >= TEXT, name
+    for theme in THEMES.values():
+        for name in set(theme) - {"background", "cursor", "selectionBackground"}:
+            assert contrast(theme[name], theme["background"]) >= TEXT, name
+        assert contrast(theme["foreground"], theme["selectionBackground"]) >= TEXT
+
+
+def test_edges_of_controls_are_seen() -> None:
+    for edge, theme in ((EDGE_LIGHT, LIGHT), (EDGE_DARK, DARK)):
+        assert contrast(edge, theme["bg"]) >= PARTS
+
+
+def test_sizes_and_corners_are_of_one_system() -> None:
+    sizes = {float(size) for size in re.findall(r"font(?:-size)?: (?:600 )?([\d.]+)px", STYLE)}
+    assert sizes <= {*TYPE_SIZES}
+    corners = re.findall(r"border-radius: ([\d.]+)px;", STYLE)
+    assert {float(corner) for corner in corners} <= {2, *RADII, 9, 16}  # bars; pills
 
 
 def test_every_colour_of_the_styles_is_the_theme_s() -> None:
     """What is not named by a theme's colour is checked by nobody."""
     used = set(re.findall(r"var\(--ant-(\w+)\)", STYLE))
-    assert used <= LIGHT.keys()
+    assert used <= {*LIGHT, "edge"}
     assert LIGHT.keys() == DARK.keys()
-    assert set(re.findall(r"#[0-9a-f]{3,6}\b", STYLE)) <= {THEME["background"], "#fff"}
+    assert set(re.findall(r"#[0-9a-f]{3,6}\b", STYLE)) <= {"#fff"}
     assert "prefers-reduced-motion" in STYLE
+
+
+# Colours of a word of the lesson's first cell, in the lesson and in the editor.
+_SHADES = """word => [".lab-text .codehilite span", ".lab-editor .cm-line span"].map(place => {
+  const found = [...document.querySelectorAll(place)].find(each => each.textContent === word);
+  return found && getComputedStyle(found).color;
+})"""
+
+
+def _is_one_shade(page: Any, word: str) -> bool:
+    return len({*page.evaluate(_SHADES, word)}) == 1
+
+
+@pytest.mark.slow
+@AGAIN
+def test_code_has_one_palette_in_lesson_and_editor(learner: Learner) -> None:
+    page = learner.page
+    for _ in range(2):  # in both themes
+        for word in ("import", "11.0", "temps", "print"):
+            learner.until(partial(_is_one_shade, page, word), word)
+        ground = "each => getComputedStyle(each).backgroundColor"
+        grounds = [page.locator(each).first.evaluate(ground) for each in ("body", ".cm-editor")]
+        assert grounds[0] == grounds[1]
+        learner.button("Light or dark").click()
+    assert learner.problems == []

@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 
 from antorcha.inspector.vocabulary import spoken
-from antorcha.lab.export import NotebookWords, quiz_text, step_text
+from antorcha.lab.export import NotebookWords, folded, quiz_text, step_text
 from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, LessonView, Quiz, Text, lessons
 from tools.reference.names import ROOT
 
@@ -149,7 +149,9 @@ def _lesson(lesson: Lesson) -> Iterator[str]:
                 yield part.markdown.strip()
             case Cell():
                 yield _fence("python", part.code)
-                if part.output:
+                if part.output and part.predict:
+                    yield folded(words("predicted"), _fence("text", part.output))
+                elif part.output:
                     yield _fence("text", part.output)
             case Inspect():
                 yield _fence("python", words("picture", part.expression))

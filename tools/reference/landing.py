@@ -48,7 +48,7 @@ CARDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "en": (
         ("guides/tensors.html", "New to tensors", "Storage, strides, views: what a tensor is."),
         ("guides/from_pytorch.html", "From PyTorch", "Run your program as it is; what differs."),
-        ("course/index.html", "The course", "22 lessons, from a grid of numbers to attention."),
+        ("course/index.html", "The course", "23 lessons, from a grid of numbers to attention."),
         ("reference/index.html", "Reference", "Every name, with formulas and executed examples."),
         ("guides/kernels.html", "Your own kernels", "A fused, differentiable op in three lines."),
         ("guides/architecture.html", "How it works", "From a line of Python to machine code."),
@@ -59,7 +59,7 @@ CARDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         (
             "course/index.html",
             "El curso",
-            "22 lecciones, de una cuadrícula de números a la atención.",
+            "23 lecciones, de una cuadrícula de números a la atención.",
         ),
         (
             "../reference/index.html",

@@ -129,7 +129,11 @@ def lab(
         Path | None, typer.Option(help="Where your work is saved.", show_default="~/antorcha-lab")
     ] = None,
     export: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the lessons as Jupyter notebooks.")
+        Path | None,
+        typer.Option(
+            metavar="DIR|html",
+            help="Write the lessons as Jupyter notebooks; html: a lesson or program as one page.",
+        ),
     ] = None,
     seconds: Annotated[float, typer.Option(min=1, help="How long one run may take.")] = 600,
     memory: Annotated[

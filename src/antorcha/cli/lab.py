@@ -1,4 +1,4 @@
-"""``antorcha lab``: from the command's options to the lab, or to the notebooks."""
+"""``antorcha lab``: from the command's options to the lab, to notebooks, or to one HTML file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 INSTALL = 'antorcha lab needs more packages: pip install "antorcha[lab]"'
+HTML = "html"  # `--export html`: one file, not notebooks in a folder
 NEEDED = ("nicegui", "jupyter_client", "ipykernel", "yaml", "nbformat", "matplotlib")
 
 
@@ -22,13 +23,15 @@ def main(
     host: str,
     browser: bool,
 ) -> int:
-    """Run the lab until it is interrupted, or write the notebooks; return the exit code."""
+    """Run the lab until it is interrupted, or write notebooks or a page; return the exit code."""
     from importlib.util import find_spec
 
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         print(f"{INSTALL} (missing: {', '.join(missing)})", file=sys.stderr)
         return 1
+    if export == Path(HTML):
+        return _export_page(what, folder or Path.cwd(), lang or _language())
     if export is not None:
         return _export(export, lang)
 
@@ -64,6 +67,28 @@ def _export(folder: Path, lang: str) -> int:
         return 1
     for path in written:
         print(path)
+    return 0
+
+
+def _export_page(what: str | None, folder: Path, lang: str) -> int:
+    """Write a lesson or a program as one HTML file."""
+    from antorcha.lab.lesson import find, load
+    from antorcha.lab.single import export
+
+    try:
+        if what is None:
+            raise ValueError("--export html writes a lesson or a program: say which one")
+        path = Path(what).expanduser().absolute()
+        if path.suffix == ".py":
+            written = export(folder, None, path, lang)
+        else:
+            own = path.suffix == ".md" and path.exists()
+            lesson = load(path, lang) if own else find(what, lang)
+            written = export(folder, lesson, None, lang)
+    except (OSError, ValueError) as error:
+        print(f"antorcha lab: {error}", file=sys.stderr)
+        return 1
+    print(written)
     return 0
 
 

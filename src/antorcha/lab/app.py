@@ -171,6 +171,8 @@ def first_page(what: str | None, options: CommandOptions) -> CommandOptions:
     if what is None:
         last = Workplace(options.folder, options.limits).last
         return replace(options, first=last or options.first)
+    if what == "home":
+        return replace(options, first="/home")
     path = Path(what).expanduser()
     try:
         if path.suffix == ".md" and path.exists():

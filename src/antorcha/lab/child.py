@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ import antorcha
 from antorcha._version import __version__
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.vocabulary import LANGUAGES
-from antorcha.lab import asleep, namespace
+from antorcha.lab import asleep, fixes, namespace
 from antorcha.lab.allowance import Allowance
+from antorcha.lab.cells import CellsRun
 from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
 from antorcha.lab.effects import EffectsWatch, Refused
 from antorcha.lab.output import PrivateThread
@@ -65,6 +67,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.program: ProgramRun | None = None
+        self.cells: CellsRun | None = None  # of a lesson, that ran last
+        self._cell_runs = 0
         self._beginning: Beginning | None = None
         self._effects = EffectsWatch()
         self._looking: _Looking | None = None  # at the program that runs
@@ -97,17 +101,33 @@ class LabKernel(Kernel):  # type: ignore[misc]
         for stream in streams:
             stream.begin()
         request = json.loads(code)
-        work = {"run": self._run, "check": self._check, "draw": self._draw}[request["do"]]
+        work = {"run": self._run, "check": self._check, "draw": self._draw,
+                "cells": self._run_cells, "fixes": self._try_fixes}[request["do"]]  # fmt: skip
         try:
             answer = work(request)
         except Exception as error:  # in the telling, not in the program: without a reply, no page
             answer = {"ended": "untold", "message": _message(error)}
         return {"status": "ok", "execution_count": 0, "lab": _sendable(answer)}
 
-    def _run(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _begin(self) -> Beginning:
+        """The process as programs find it; remembered before the first of them."""
         if self._beginning is None:
             self._beginning = Beginning()
             gc.freeze()  # what is loaded stays: no search of the memory need go through it
+        return self._beginning
+
+    @contextlib.contextmanager
+    def _undrawn(self) -> Iterator[None]:
+        """Something runs beside the last program, whose models and film are not drawn meanwhile."""
+        drawn = self._drawing.acquire(timeout=DRAWN)
+        try:
+            yield
+        finally:
+            if drawn:
+                self._drawing.release()
+
+    def _run(self, request: dict[str, Any]) -> dict[str, Any]:
+        beginning = self._begin()
         drawn = self._drawing.acquire(timeout=DRAWN)
         self._views = None
         if self.program is not None:
@@ -115,7 +135,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if drawn:
             self._drawing.release()
         program = ProgramRun(
-            request["code"], request["name"], request["folder"], self._beginning, request["size"]
+            request["code"], request["name"], request["folder"], beginning, request["size"]
         )
         self.program = program
         with _Looking(self, program) as self._looking:
@@ -134,7 +154,7 @@ class LabKernel(Kernel):  # type: ignore[misc]
             "effects": self._effects.seen,
             "seconds": program.seconds,
             "watched": request["watched"],
-            "threads": self._beginning.threads(),
+            "threads": beginning.threads(),
             "rows": namespace.rows(program.namespace),
             "graphs": namespace.graph_names(program.namespace),
             "losses": program.notes.as_dict(),
@@ -143,6 +163,19 @@ class LabKernel(Kernel):  # type: ignore[misc]
             "views": views.offers(program.namespace),
             "profile": _tell_profile(program),
         }
+
+    def _try_fixes(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Try what would mend the last program; each text that went further, or ""."""
+        program = self.program
+        if program is None or program.explained is None or program.error is None:
+            return {"texts": []}
+        try:
+            with self._undrawn():
+                texts = fixes.tried(program, program.explained, self._begin(), self._effects)
+        except KeyboardInterrupt:
+            texts = []
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in `_run`
+        return {"texts": texts}
 
     def _check(self, request: dict[str, Any]) -> dict[str, Any]:
         """Run the checks of a challenge's steps on what the last program left."""
@@ -158,6 +191,18 @@ class LabKernel(Kernel):  # type: ignore[misc]
             if not verdict.ok:
                 break
         return {"verdicts": verdicts}
+
+    def _run_cells(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run a lesson from the top to one of its cells."""
+        beginning = self._begin()
+        if self.cells is not None:
+            self.cells.forget(self.cells.folder)
+        self.cells = CellsRun(request["cells"], request["name"], beginning)
+        with self._undrawn():
+            answer = self.cells.run_cells()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in `_run`
+        self._cell_runs += 1
+        return {**answer, "count": self._cell_runs, "threads": beginning.threads()}
 
     def _draw(self, request: dict[str, Any]) -> dict[str, Any]:
         """Draw the tensors that a lesson shows, in a namespace that no program sees."""
@@ -209,10 +254,15 @@ class LabKernel(Kernel):  # type: ignore[misc]
             self._beginning.touch()
 
     def _look(self, what: str, name: str, lang: str) -> dict[str, Any]:
-        names = {} if self.program is None else self.program.namespace
+        """Show a tensor of the program, or (``cell``) of that run of cells."""
         if what in ("film", "model"):
             with self._drawing:
                 return self._look_at_model(what, name, lang)
+        program = self.program
+        if what == "cell":
+            count, _, name = name.partition(" ")
+            program = self.cells if count == str(self._cell_runs) else None
+        names = {} if program is None else program.namespace
         tensor = namespace.find(names, name)
         if tensor is None:
             return {"gone": True}
@@ -316,7 +366,8 @@ def _tell_error(
     try:
         found = {lang: antorcha.explain(error, lang=lang) for lang in LANGUAGES}
         told["explanation"] = {lang: each.html() for lang, each in found.items()}
-        told["fixes"] = next(iter(found.values())).fixes
+        program.explained = next(iter(found.values()))
+        told["fixes"] = program.explained.fixes
     except Exception as failure:  # the traceback stands in the terminal all the same
         told["problem"] = f"{type(failure).__name__}: {failure}"
     return told

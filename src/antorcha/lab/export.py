@@ -37,6 +37,7 @@ class NotebookWords(Vocabulary):
         "minutes": ("{0} minutes", "{0} minutos"),
         "question": ("Question {0}", "Pregunta {0}"),
         "answer": ("Answer", "Respuesta"),
+        "predicted": ("What will it print? Say it first.", "¿Qué imprimirá? Dilo antes."),
         "right": ("Right.", "Correcto."),
         "wrong": ("No.", "No."),
         "challenge": ("Challenge: {0}", "Reto: {0}"),
@@ -94,7 +95,9 @@ def _cells(lesson: Lesson, words: NotebookWords) -> Iterator[Notebook]:
             case Text():
                 yield _markdown(part.markdown)
             case Cell():
-                yield _code(part.code, part.output)
+                yield _code(part.code, None if part.predict else part.output)
+                if part.predict:
+                    yield _markdown(folded(words("predicted"), f"```text\n{part.output}```"))
             case Inspect():
                 yield _code(words("picture", part.expression))
             case LessonView():
@@ -115,8 +118,8 @@ def quiz_text(quiz: Quiz, number: int, words: NotebookWords) -> str:
         verdict = words("right" if option.right else "wrong")
         answers.append(f"- **{letter}.** **{verdict}** {option.why}")
     title = words("question", number)
-    options, folded = "\n".join(asked), _folded(words("answer"), "\n".join(answers))
-    return f"### {title}\n\n{quiz.question}\n\n{options}\n\n{folded}"
+    options, hidden = "\n".join(asked), folded(words("answer"), "\n".join(answers))
+    return f"### {title}\n\n{quiz.question}\n\n{options}\n\n{hidden}"
 
 
 def _challenge(challenge: Challenge, words: NotebookWords) -> Iterator[Notebook]:
@@ -132,13 +135,14 @@ def _challenge(challenge: Challenge, words: NotebookWords) -> Iterator[Notebook]
 
 def step_text(step: Step, number: int, words: NotebookWords) -> str:
     """A step of a challenge as Markdown, its hints and its solution folded away."""
-    folds = [_folded(words("hint"), hint) for hint in step.hints]
-    folds.append(_folded(words("solution"), f"```python\n{step.solution.rstrip()}\n```"))
+    folds = [folded(words("hint"), hint) for hint in step.hints]
+    folds.append(folded(words("solution"), f"```python\n{step.solution.rstrip()}\n```"))
     title = words("step", number)
     return "\n\n".join([f"### {title}\n\n{step.ask}", *folds])
 
 
-def _folded(summary: str, markdown: str) -> str:
+def folded(summary: str, markdown: str) -> str:
+    """Markdown folded away under a line of text."""
     # The blank lines make it Markdown again inside of the HTML.
     return f"<details>\n<summary>{summary}</summary>\n\n{markdown}\n\n</details>"
 

@@ -218,6 +218,18 @@ class Child:
         answer = await self._do({"do": "check", "steps": steps})
         return list(answer.get("verdicts", []))
 
+    async def try_fixes(self) -> list[str]:
+        """Try the fixes of the last error: for each the program with it, "" where it did not come
+        further."""
+        answer = await self._do({"do": "fixes"})
+        return list(answer.get("texts", []))
+
+    async def run_cells(self, cells: list[str], name: str) -> dict[str, Any]:
+        """Run these cells of a lesson, in a namespace of their own. ``ended`` as `run` has it; of
+        the last one ``printed``, ``text`` (of an error), ``rows`` (tensors that it made or changed)
+        and ``losses``."""
+        return await self._do({"do": "cells", "cells": cells, "name": name})
+
     async def draw(self, steps: list[dict[str, str]], lang: str = "en") -> list[str]:
         """Run a lesson's cells (``code``) and draw what it shows (``inspect``, an expression)."""
         answer = await self._do({"do": "draw", "steps": steps, "lang": lang})

@@ -6,6 +6,7 @@ lines. Then comes Markdown, in which some fences mean more than text::
     python      a cell; all cells of a lesson run in one namespace, top to bottom
                 (``python varies``: what it prints is not the same every time)
     output      right below a cell: what it prints, exactly
+                (``output predict: true``: hidden until the learner has said what it will be)
     inspect     an expression of that namespace: the tensor is shown as `antorcha.inspect` draws it
     view        a picture of the learner's own model: plane, flow, pad or attention; then, if there
                 may be several, the name of the model or the tensor
@@ -59,12 +60,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Cell:
-    """Code, and what it prints; `output` is None where nothing is printed, or where it `varies`."""
+    """Code, and what it prints; `output` is None where nothing is printed, or where it `varies`.
+    `predict`: the learner says first what it will be."""
 
     code: str
     output: str | None
     varies: bool = False
     line: int = 0
+    predict: bool = False
 
 
 @dataclass(frozen=True)
@@ -279,13 +282,14 @@ def _parts(place: FilePlace, lines: Sequence[str], lang: str) -> Iterator[Part]:
             case "":
                 parts.append(Text(block.text, block.place.line))
                 output_may_follow = False
-            case "output":
+            case "output" | "output predict: true":
                 if not output_may_follow:
                     raise block.place.error("an `output` fence stands right below a `python` one")
                 cell = parts.pop()
                 assert isinstance(cell, Cell)
                 printed = block.text + "\n" if block.text else ""
-                parts.append(Cell(cell.code, printed, line=cell.line))
+                is_asked = block.kind != "output"
+                parts.append(Cell(cell.code, printed, line=cell.line, predict=is_asked))
                 output_may_follow = False
             case "python" | "python varies":
                 varies = block.kind != "python"
@@ -323,7 +327,8 @@ class _Block:
         return self.place.down(1)
 
 
-_KINDS = ("python", "python varies", "output", "inspect", "view", "quiz", "challenge")
+_KINDS = ("python", "python varies", "output", "output predict: true", "inspect", "view",
+          "quiz", "challenge")  # fmt: skip
 _FENCE = re.compile(r"(`{3,})[ ]*([^`]*?)[ ]*")
 
 

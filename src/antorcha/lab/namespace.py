@@ -30,7 +30,7 @@ def rows(namespace: dict[str, Any]) -> list[dict[str, Any]]:
     >>> rows({"x": antorcha.arange(3)})[0]["values"]
     '0, 1, 2'
     """
-    return [_row(path, tensor) for path, tensor in itertools.islice(tensors(namespace), MANY)]
+    return [row(path, tensor) for path, tensor in itertools.islice(tensors(namespace), MANY)]
 
 
 def find(namespace: dict[str, Any], path: str) -> Any:
@@ -123,7 +123,8 @@ def _is_plain(key: Any) -> bool:
     )
 
 
-def _row(path: str, tensor: Any) -> dict[str, Any]:
+def row(path: str, tensor: Any) -> dict[str, Any]:
+    """The facts of a tensor, under that name."""
     try:
         return {
             "name": path,

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from nicegui import context, ui
 
-from antorcha.inspector.theme import DARK, LIGHT
+from antorcha.inspector.theme import DARK, EDGE_DARK, EDGE_LIGHT, LIGHT
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import lighting
+from antorcha.lab.appearance import Appearance
 from antorcha.lab.files import NAME, FileProblem
+from antorcha.lab.home import HomePage
 from antorcha.lab.layout import PageLayout
 from antorcha.lab.lesson import Lesson, LessonError
-from antorcha.lab.panes.base import ANSWER, Pane, View, press
+from antorcha.lab.panes.base import Pane, View, press
 from antorcha.lab.panes.editor import Editor
 from antorcha.lab.panes.graph import GraphPane
 from antorcha.lab.panes.inspector import Inspector
@@ -34,8 +35,7 @@ from antorcha.lab.workplace import Workplace
 
 PACE = 0.02  # seconds, at least, between two times that the page is brought up to date
 BEAT = 0.5  # and at most: looks at a running program come by themselves
-ACCENT = LIGHT["accent"]  # of filled buttons, with white upon it, in both themes
-STYLES = [Path(__file__).with_name(name) for name in ("style.css", "views.css")]
+STYLES = [Path(__file__).with_name(name) for name in ("style.css", "views.css", "home.css")]
 
 # Ctrl+Enter runs from anywhere: a button that has the focus would take it for a click. (The editor
 # has a key of its own for it.) And the framework's word for a text that is too long is translated.
@@ -58,7 +58,7 @@ def head() -> str:
     """What every page's head holds: the styles, and the colours of both themes."""
     light, dark = [
         "".join([f"--ant-{name}:{value};" for name, value in colours.items()])
-        for colours in (LIGHT, DARK)
+        for colours in ({**LIGHT, "edge": EDGE_LIGHT}, {**DARK, "edge": EDGE_DARK})
     ]
     colours = f":root{{{light}color-scheme:light}}.body--dark{{{dark}color-scheme:dark}}"
     rules = "".join([path.read_text(encoding="utf-8") for path in STYLES])
@@ -88,13 +88,13 @@ class Page:
         self._inside: dict[str, ui.element] = {}
         self._inspecting: dict[str, Pane] = {}
         self._editor = Editor(self.view)
+        self._terminal = Terminal(self.view)
         self._panes: list[Pane] = []
 
     def build(self) -> None:
         """Make the page, and keep it up to date while it is there."""
         ui.page_title(f"{self.lesson.title if self.lesson else self.session.file.name} · antorcha")
-        self._dark = ui.dark_mode()
-        ui.colors(primary=ACCENT)
+        self._appearance = Appearance(self.view.workplace, self.words, self._follow)
         self.session.greet()
         ui.label(self.words("offline")).classes("lab-offline").props('role="alert"')
         self._header()
@@ -106,7 +106,7 @@ class Page:
                 with ui.element("div").classes("lab-edit"):
                     self._add(self._editor)
                 with ui.element("div").classes("lab-below"):
-                    self._add(Terminal(self.view))
+                    self._add(self._terminal)
             with self._place("inside"):
                 self._inspectors()
             self.layout.lines()
@@ -120,7 +120,6 @@ class Page:
         self.session.listeners.append(self._refresher.tell)
         ui.timer(BEAT, self._refresher.tell)
         ui.timer(0.01, self._refresher.tell, once=True)
-        ui.timer(0.01, self._choose_theme, once=True)
 
     # ---- the frame ------------------------------------------------------------------------------
 
@@ -132,7 +131,8 @@ class Page:
             with menu, ui.menu().classes("lab-menu") as opened:
                 body = ui.element("div")
             opened.on_value_change(lambda event: self._fill(body) if event.value else None)
-            ui.label("antorcha lab").classes("lab-brand")
+            home = ui.link("antorcha lab", f"/home?lang={words.lang}")
+            home.classes("lab-brand lab-brand-link").props(f'title="{words("home")}"')
             if self.lesson is not None:
                 number, count = self.view.workplace.place_of(self.lesson)
                 ui.label(words("lesson_of", number, count)).classes("lab-number")
@@ -140,11 +140,7 @@ class Page:
             else:
                 ui.label(self.session.file.name).classes("lab-name")
             ui.element("div").classes("lab-gap")
-            language = ui.select(LANGUAGES, value=words.lang, on_change=self._speak)
-            language.props(f'dense borderless options-dense aria-label="{words("language")}"')
-            language.classes("lab-language")
-            theme = ui.button(icon="contrast", color=None, on_click=self._turn)
-            theme.props(f'flat dense round aria-label="{words("theme")}" title="{words("theme")}"')
+            self._appearance.keys()
         with ui.element("nav").classes("lab-places"):
             places = _PLACES if self.lesson is not None else _PLACES[1:]
             self._tabs = ui.tabs(on_change=lambda event: self._go(str(event.value)))
@@ -159,6 +155,7 @@ class Page:
         lessons = workplace.lessons(words.lang)
         left = [each for each in lessons if not workplace.is_done(each)]
         with ui.list().props("dense"):
+            self._entry(words("home"), f"/home{lang}")
             ui.item_label(words("course")).props("header")
             told = words("course_left", len(lessons) - len(left), len(lessons),
                          words.span(sum([each.minutes for each in left])))  # fmt: skip
@@ -277,28 +274,11 @@ class Page:
 
     # ---- choices --------------------------------------------------------------------------------
 
-    async def _choose_theme(self) -> None:
-        dark = self.view.workplace.memory.get("dark")
-        if not isinstance(dark, bool):
-            query = "matchMedia('(prefers-color-scheme: dark)').matches"
-            dark = bool(await ui.run_javascript(query, timeout=ANSWER))
-        self._set_dark(dark)
-        ui.run_javascript(f"document.documentElement.lang = '{self.words.lang}'")
-
-    def _turn(self) -> None:
-        self._set_dark(not self.view.dark)
-        self.view.workplace.remember(dark=self.view.dark)
-
-    def _set_dark(self, dark: bool) -> None:
+    def _follow(self, dark: bool) -> None:
         self.view.dark = dark
-        self._dark.set_value(dark)
         self._editor.set_dark(dark)
+        self._terminal.set_dark(dark)
         self._main.props(f'data-theme="{"dark" if dark else "light"}"')
-
-    def _speak(self, event: Any) -> None:
-        self.view.workplace.remember(lang=event.value)
-        path = context.client.request.url.path
-        ui.navigate.to(f"{path}?lang={event.value}")
 
     async def _run(self) -> None:
         await self.session.run()
@@ -324,6 +304,15 @@ def register(workplace: Workplace, first: str, default_lang: str) -> None:
     def index(lang: str = "") -> None:
         ui.navigate.to(f"{workplace.last or first}?lang={words_of(lang).lang}")
 
+    @ui.page("/home")
+    def home_page(lang: str = "") -> None:
+        words = words_of(lang)
+        try:
+            HomePage(workplace, words).build()
+            workplace.remember(last="/home")
+        except LessonError as error:
+            _message(f"{words('lesson_broken')} {error}")
+
     @ui.page("/lesson/{slug}")
     def lesson_page(slug: str, lang: str = "") -> None:
         words = words_of(lang)
@@ -333,7 +322,7 @@ def register(workplace: Workplace, first: str, default_lang: str) -> None:
                 _message(words("no_lesson"))
                 return
             Page(workplace, workplace.of_lesson(lesson), words, lesson).build()
-            workplace.remember(last=f"/lesson/{slug}", opened={slug: True})
+            workplace.remember(last=f"/lesson/{slug}", here=slug, opened={slug: True})
         except LessonError as error:
             _message(f"{words('lesson_broken')} {error}")
         except FileProblem as error:

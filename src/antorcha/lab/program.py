@@ -56,7 +56,7 @@ class ProgramRun:
         beginning: Beginning | None = None,
         size: Sequence[int] = (80, 24),
     ) -> None:
-        self._size = size
+        self.size = size
         self._beginning = beginning or Beginning()
         self.code = code
         self.name = name
@@ -68,6 +68,8 @@ class ProgramRun:
         self.film = Film(self.notes.newest)
         self.profile: Any = None  # the profiler that watched the run, if one was asked for
         self.seconds = 0.0
+        self.explained: Any = None  # what that means, as an Explanation
+        self.error: BaseException | None = None  # what ended it early
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -79,7 +81,7 @@ class ProgramRun:
         begin = time.perf_counter()
         try:
             code = self._compile()
-            with self._as_main(), _no_running_loop():
+            with self._as_main(), no_running_loop():
                 if watched == "profile":
                     self._run_profiled(code)
                 elif watched == "lines":
@@ -89,6 +91,7 @@ class ProgramRun:
                     exec(code, self.namespace)
         except BaseException as error:
             error.__traceback__ = self._own_frames(error.__traceback__)
+            self.error = error
             return error
         finally:
             self.seconds = time.perf_counter() - begin
@@ -98,6 +101,7 @@ class ProgramRun:
         """Drop everything that the program left, so that its memory is free for the next, which
         runs in `folder`."""
         self.namespace.clear()
+        self.error = self.explained = None
         self.film.clear()
         self.profile = None
         if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
@@ -134,8 +138,11 @@ class ProgramRun:
     def _compile(self) -> CodeType:
         lines = self.code.splitlines(keepends=True)
         linecache.cache[self.name] = (len(self.code), None, lines, self.name)
-        tree = noting(ast.parse(self.code, self.name))
-        return compile(self.hints.add_to(tree), self.name, "exec")
+        return compile(self._noted(ast.parse(self.code, self.name)), self.name, "exec")
+
+    def _noted(self, tree: ast.Module) -> ast.Module:
+        """The tree with what notes losses and shapes."""
+        return self.hints.add_to(noting(tree))
 
     def _run_profiled(self, code: CodeType) -> None:
         with antorcha.profiler.profile(
@@ -152,7 +159,7 @@ class ProgramRun:
         self._beginning.begin()
         # What asks for the terminal's size (shutil, rich, tqdm, pandas) reads it here. Tensors are
         # printed 80 columns wide whatever it is, as PyTorch prints them.
-        os.environ["COLUMNS"], os.environ["LINES"] = map(str, self._size)
+        os.environ["COLUMNS"], os.environ["LINES"] = map(str, self.size)
         setattr(builtins, HOOK, self.notes)
         setattr(builtins, hints.HOOK, self.hints)
         setattr(builtins, hints.SWITCH, self.hints.switches)
@@ -245,7 +252,7 @@ def collect() -> None:
 
 
 @contextlib.contextmanager
-def _no_running_loop() -> Iterator[None]:
+def no_running_loop() -> Iterator[None]:
     """Let a program use ``asyncio.run``: to it, the loop that called us is not there."""
     outer = asyncio._get_running_loop()
     asyncio._set_running_loop(None)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from antorcha.lab.applying import Applying
 from antorcha.lab.files import FileProblem, WorkFile
 from antorcha.lab.kernel import Child, KernelEvent, Limits
 from antorcha.lab.lesson import Lesson
@@ -67,6 +68,7 @@ class Session:
         self._drawn: dict[str, list[str]] = {}  # the lesson's drawings, by language
         self._begun = 0  # where on the screen the last run begins
         self.moving = Moving(self)
+        self.applying = Applying(self)
         self._aside: list[KernelEvent] | None = None  # what a program says that is only tried
         self._held = False  # are pages not told of what changes?
         self._free = asyncio.Lock()  # held while the child does something
@@ -260,7 +262,7 @@ class Session:
 
     def _say_begun(self, watched: str = "") -> None:
         self._begun = self.screen.end
-        self.screen.write("\x1b[2m")
+        self.screen.write("\x1b[90m")
         self.say("run_measured" if watched == "profile" else "run_line", self.file.name)
         self.screen.write("\x1b[0m")
 
@@ -283,6 +285,20 @@ class Session:
             finally:
                 self._aside = None
         return result, heard
+
+    async def try_fixes(self, result: dict[str, Any]) -> list[str]:
+        """Try the fixes of a run that failed, and show nothing of it; the texts that went further,
+        and "" for those that did not."""
+        async with self._free:
+            if self.busy or result is not self.result:
+                return []
+            self._aside = []
+            try:
+                return await self.child.try_fixes()
+            except RuntimeError:
+                return []
+            finally:
+                self._aside = None
 
     def replace(self, text: str, result: dict[str, Any], heard: list[KernelEvent]) -> None:
         """Show that run in the place of the last one."""
@@ -314,6 +330,23 @@ class Session:
             except RuntimeError as error:
                 self.say("ended_failed", str(error))
         self._enter("ready", "verdicts")
+
+    async def run_cells(self, cells: list[str], name: str) -> dict[str, Any] | None:
+        """Run a lesson's first cells, apart from the program; tells what the last of them did, or
+        nothing where something runs already."""
+        if self.busy:
+            return None
+        self._enter("starting" if self.child.pid is None else "running")
+        try:
+            async with self._free:
+                self._enter("running")
+                result = await self.child.run_cells(cells, name)
+                self._threads = result.get("threads", self._threads)
+                return result
+        except RuntimeError as error:
+            return {"ended": "failed", "message": str(error)}
+        finally:
+            self._enter("ready")
 
     async def drawings(self, steps: list[dict[str, str]], lang: str) -> list[str]:
         """The drawings of a lesson's tensors: HTML for each ``inspect`` among `steps`, once its
@@ -390,6 +423,7 @@ class Session:
             self.say("threads_left", ", ".join(self._threads))
         self._held = False
         self._enter("ready", "result", "losses", "rows", "prompt")
+        self.applying.begin()
 
     @property
     def place(self) -> dict[str, int] | None:

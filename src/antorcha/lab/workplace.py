@@ -22,6 +22,7 @@ from antorcha.lab.words import LabWords
 
 MEMORY = ".antorcha-lab.json"
 RESTING = 300.0  # seconds after its last viewer left that an idle session keeps its process
+LINES = 2000  # characters kept of what a learner says that a cell prints
 PROCESSES = 4  # child processes at most, but for those that run something
 
 
@@ -75,15 +76,16 @@ class Workplace:
 
     def of_lesson(self, lesson: Lesson) -> Session:
         """The session of a lesson. Raises FileProblem where its file cannot be read."""
-        session = self._session(lesson.slug, lesson.file, beginning(lesson))
+        session = self.session(lesson.slug, lesson.file, beginning(lesson))
         session.begin_in(beginnings(lesson))
         return session
 
     def of_file(self, name: str) -> Session | None:
         """The session of a file of the folder; None for a name that no file may have."""
-        return self._session(f"file {name}", name, "") if NAME.fullmatch(name) else None
+        return self.session(f"file {name}", name, "") if NAME.fullmatch(name) else None
 
-    def _session(self, key: str, name: str, start: str) -> Session:
+    def session(self, key: str, name: str, start: str) -> Session:
+        """The session of that key; a new one for the file of that name, which begins so."""
         session = self.sessions.get(key)
         if session is None:
             file = WorkFile(self.folder / name, start)
@@ -127,15 +129,33 @@ class Workplace:
         """Keep an answer."""
         self.remember(answers={slug: {str(question): option}})
 
+    def prediction(self, slug: str, cell: int) -> str:
+        """What the learner said that a lesson's cell prints; "" where nothing was said yet."""
+        kept = self._kept("predicted").get(slug)
+        said = kept.get(str(cell)) if isinstance(kept, dict) else None
+        return said if isinstance(said, str) else ""
+
+    def predict(self, slug: str, cell: int, said: str) -> None:
+        """Keep what the learner says that a cell prints."""
+        self.remember(predicted={slug: {str(cell): said[:LINES]}})
+
     @property
     def last(self) -> str:
         """The path of the page that was opened last, if it still leads somewhere; else ""."""
         path = self.memory.get("last")
         kind, _, name = path[1:].partition("/") if isinstance(path, str) else ("", "", "")
+        if kind == "home":
+            return "/home"
         if kind == "lesson":
             there = FOLDER.glob(f"*/*_{name}.md") if name.isidentifier() else ()
             return str(path) if any(there) else ""
         return str(path) if kind == "file" and name in self.programs() else ""
+
+    @property
+    def here(self) -> str:
+        """The name of the lesson that was opened last; "" for none yet."""
+        slug = self.memory.get("here")
+        return slug if isinstance(slug, str) else ""
 
     def was_opened(self, slug: str) -> bool:
         """Was that lesson's page ever opened?"""
@@ -164,6 +184,16 @@ class Workplace:
         if answered := self.answered(lesson):
             return words("answered", answered, len(lesson.quizzes))
         return words("begun") if self.was_opened(lesson.slug) else ""
+
+    def reached(self, slug: str) -> int:
+        """How many steps of that lesson's challenge were right at once, at best."""
+        steps = self._kept("steps").get(slug)
+        return steps if isinstance(steps, int) else 0
+
+    def reach(self, slug: str, steps: int) -> None:
+        """Keep that so many steps of a challenge are right."""
+        if steps > self.reached(slug):
+            self.remember(steps={slug: steps})
 
     def passed(self, slug: str) -> bool:
         """Was that lesson's challenge passed?"""

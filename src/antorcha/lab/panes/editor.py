@@ -9,7 +9,7 @@ from typing import Any
 
 from nicegui import background_tasks, context, ui
 
-from antorcha.lab import complete, draft, grip, phrases
+from antorcha.lab import complete, draft, grip, palette, phrases
 from antorcha.lab.panes.base import ANSWER, Pane, press
 
 
@@ -99,6 +99,7 @@ class Editor(Pane):
 
     async def _complete(self, label: str) -> None:
         ui.run_javascript(await asyncio.to_thread(complete.script, self.editor.id, label))
+        ui.run_javascript(palette.script(self.editor.id))
         ui.run_javascript(phrases.script(self.editor.id, self.words.lang))
         ui.run_javascript(grip.script(self.editor.id, self.words("grip"), self.words("grip_hint")))
         with contextlib.suppress(TimeoutError):

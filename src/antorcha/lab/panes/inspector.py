@@ -13,11 +13,13 @@ from nicegui import background_tasks, ui
 
 from antorcha.inspector.forms import escaped
 from antorcha.lab.child_names import MANY
+from antorcha.lab.panes.applied import AppliedPane
 from antorcha.lab.panes.base import Pane, View, trusted
+from antorcha.lab.words import LabWords
 
 # The rows are text of one element, so a click says which row it was in. A key on a row's button
 # clicks it.
-_WHICH = """(event) => {
+WHICH = """(event) => {
   const row = event.target.closest("[data-row]");
   if (row) emit(row.dataset.row);
 }"""
@@ -53,7 +55,7 @@ PACE = 0.7  # seconds between two looks at an opened tensor while the program ru
 class Inspector(Pane):
     """Rows of tensors, the opened one, and the explanation of the last error."""
 
-    watches = ("rows", "result", "state")
+    watches = ("rows", "result", "state", "fixes")
 
     def __init__(self, view: View) -> None:
         super().__init__(view)
@@ -61,10 +63,13 @@ class Inspector(Pane):
         self._names: list[str] = []  # of the rows, as they are shown
         self._next_look = 0.0
         self._looking = False
-        self._explained: str | None = None
+        self._explained: tuple[str | None, list[bool]] = None, []  # what is shown of the error
+        self._applied = AppliedPane(view)
 
     def build(self) -> None:
+        self._applied.build()
         self._why = trusted(classes="lab-why")
+        self._why.on("click", self._apply, js_handler=WHICH)
         self._why.set_visibility(False)
         self._live = ui.label(self.words("live")).classes("lab-live")
         self._hint = ui.label(self.words("no_tensors")).classes("lab-empty")
@@ -72,12 +77,15 @@ class Inspector(Pane):
             self._upper = trusted(classes="lab-rows")
             self._detail = trusted(classes="lab-detail")
             self._lower = trusted(classes="lab-rows lab-rows-lower")
-        self._table.on("click", self._pressed, js_handler=_WHICH)
+        self._table.on("click", self._pressed, js_handler=WHICH)
         ui.timer(0.1, lambda: ui.run_javascript(_KEEP_FOCUS % self._table.id), once=True)
         self._more = ui.label(self.words("many_tensors", MANY)).classes("lab-empty")
 
     def refresh(self) -> None:
         super().refresh()
+        self._applied.refresh()
+        if self._explained[1]:  # fixes are offered: for one text
+            self._explain()
         if self._open is not None and self.session.state == "running":
             self._look()
 
@@ -103,30 +111,16 @@ class Inspector(Pane):
         """Show the rows: up to the opened one, and, below what is inside of it, the others."""
         rows = self.session.rows
         self._names = [row["name"] for row in rows]
-        result = [self._row(number, row) for number, row in enumerate(rows)]
+        result = [
+            row_html(self.words, number, row, opened=row["name"] == self._open)
+            for number, row in enumerate(rows)
+        ]
         upper = self._names.index(self._open) + 1 if self._open in self._names else len(result)
         self._upper.set_content("".join(result[:upper]))
         self._lower.set_content("".join(result[upper:]))
         self._table.classes(
             add="lab-inspect-open" if self._open else "",
             remove="" if self._open else "lab-inspect-open",
-        )
-
-    def _row(self, number: int, row: dict[str, Any]) -> str:
-        name = escaped(row["name"])
-        shape = escaped("(" + ", ".join([str(n) for n in row["shape"]])
-                       + (",)" if len(row["shape"]) == 1 else ")"))  # fmt: skip
-        facts = " · ".join([escaped(row["dtype"]), escaped(row["device"])])
-        if row["grad"]:
-            facts += " · grad"
-        opened = row["name"] == self._open
-        return (
-            f'<button type="button" class="lab-row{" lab-row-open" if opened else ""}" '
-            f'data-row="{number}" aria-expanded="{str(opened).lower()}" '
-            f'aria-label="{escaped(self.words("open_tensor", row["name"]))}: {shape} {facts}">'
-            f'<b>{name}</b><span class="lab-shape">{shape}</span>'
-            f'<span class="lab-facts">{facts}</span>'
-            f"<code>{escaped(row['values'])}</code></button>"
         )
 
     def _pressed(self, event: Any) -> None:
@@ -168,25 +162,61 @@ class Inspector(Pane):
 
     def _explain(self) -> None:
         """Show what went wrong: in a sentence, what mends it, and the whole of it below."""
-        result, words = self.session.result, self.words
+        session, words = self.session, self.words
+        result = session.result
         explanation = result.get("explanation", {}).get(words.lang)
-        if explanation == self._explained:
+        offered = session.applying.offered
+        is_new = explanation != self._explained[0]
+        if (explanation, offered) == self._explained:
             return
-        self._explained = explanation
+        self._explained = explanation, offered
         self._why.set_visibility(explanation is not None)
         if explanation is not None:
             headline = words("explanation", words.headline(result.get("kinds", [])))
-            fixes = "".join([self._fix(n, *fix) for n, fix in enumerate(result.get("fixes", []))])
+            fixes = "".join([
+                self._fix(number, *fix, offered=offered[number : number + 1] == [True])
+                for number, fix in enumerate(result.get("fixes", []))
+            ])  # fmt: skip
             self._why.set_content(f"<h3>{escaped(headline)}</h3>{fixes}{explanation}")
+        if explanation is not None and is_new:
             self.view.show("inspector")
             ui.run_javascript(f"getHtmlElement({self._why.id}).parentElement.scrollTop = 0")
 
-    def _fix(self, number: int, code: str, gives: str) -> str:
+    def _apply(self, event: Any) -> None:
+        if str(event.args).isdecimal():
+            background_tasks.create(self.session.applying.apply(int(event.args)))
+
+    def _fix(self, number: int, code: str, gives: str, *, offered: bool) -> str:
         words = self.words
         said = words("fix_gives" if gives else "fix", gives) if not number else (
             words("fix_or_gives" if gives else "fix_or", gives)
         )  # fmt: skip
-        return f'<p class="lab-fix"><b>{escaped(said)}</b><code>{escaped(code)}</code></p>'
+        key = (
+            f'<button type="button" class="lab-apply" data-row="{number}" '
+            f'aria-label="{escaped(words("apply_code", code))}">{escaped(words("apply"))}</button>'
+        )
+        return (
+            f'<p class="lab-fix"><b>{escaped(said)}</b><code>{escaped(code)}</code>'
+            f"{key if offered else ''}</p>"
+        )
+
+
+def row_html(words: LabWords, number: int, row: dict[str, Any], *, opened: bool) -> str:
+    """A tensor's row, as HTML: a button that opens it."""
+    name = escaped(row["name"])
+    shape = escaped("(" + ", ".join([str(n) for n in row["shape"]])
+                   + (",)" if len(row["shape"]) == 1 else ")"))  # fmt: skip
+    facts = " · ".join([escaped(row["dtype"]), escaped(row["device"])])
+    if row["grad"]:
+        facts += " · grad"
+    return (
+        f'<button type="button" class="lab-row{" lab-row-open" if opened else ""}" '
+        f'data-row="{number}" aria-expanded="{str(opened).lower()}" '
+        f'aria-label="{escaped(words("open_tensor", row["name"]))}: {shape} {facts}">'
+        f'<b>{name}</b><span class="lab-shape">{shape}</span>'
+        f'<span class="lab-facts">{facts}</span>'
+        f"<code>{escaped(row['values'])}</code></button>"
+    )
 
 
 def told(answer: dict[str, Any], words: Any, name: str) -> str:

@@ -12,6 +12,7 @@ from nicegui import background_tasks, ui
 from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, LessonView, Quiz, Text
 from antorcha.lab.panes import quiz
 from antorcha.lab.panes.base import Pane, View, trusted
+from antorcha.lab.panes.cell import CellPane
 from antorcha.lab.words import LabWords
 
 
@@ -78,7 +79,8 @@ class LessonText(Pane):
         if isinstance(part, Text):
             ui.markdown(part.markdown)
         elif isinstance(part, Cell):
-            self._cell(part)
+            number = sum(isinstance(each, CellPane) for each in self._parts) + 1
+            self._add(CellPane(self.view, self.lesson, part, number))
         elif isinstance(part, Inspect):
             self._drawings.append(trusted(classes="lab-drawing"))
         elif isinstance(part, LessonView):
@@ -107,29 +109,6 @@ class LessonText(Pane):
     def _add(self, pane: Pane) -> None:
         self._parts.append(pane)
         pane.build()
-
-    def _cell(self, cell: Cell) -> None:
-        with ui.element("div").classes("lab-cell"):
-            ui.markdown(f"```python\n{cell.code}\n```")
-            label = self.words("try_it")
-            button = ui.button(icon="input", color=None, on_click=lambda: self._try(cell))
-            button.props(f'flat dense round size="sm" aria-label="{label}" title="{label}"')
-            button.classes("lab-try")
-            if cell.output:
-                ui.label(cell.output.rstrip("\n")).classes("lab-output")
-
-    def _try(self, wanted: Cell) -> None:
-        """Put a cell into the editor, after those before it that are not there yet."""
-        session = self.session
-        session.open(0)
-        text = session.file.text
-        for cell in self.lesson.cells:
-            if cell.code.strip() not in text:
-                text = text.rstrip("\n") + "\n\n" + cell.code.strip("\n") + "\n"
-            if cell is wanted:
-                break
-        session.edit(text.lstrip("\n"))
-        self.view.show("code")
 
     async def _draw(self) -> None:
         """Have the child run the lesson's cells and draw the tensors that it shows."""

@@ -12,13 +12,16 @@ from antorcha.lab.panes.base import Pane, View, press, trusted
 
 
 class QuizPane(Pane):
-    """One question of a lesson."""
+    """One question of a lesson; a `fresh` one shows no answer given before."""
 
-    def __init__(self, view: View, lesson: Lesson, part: Quiz, number: int) -> None:
+    def __init__(
+        self, view: View, lesson: Lesson, part: Quiz, number: int, *, fresh: bool = False
+    ) -> None:
         super().__init__(view)
         self.lesson = lesson
         self.part = part
         self.number = number
+        self._fresh = fresh
 
     def build(self) -> None:
         with ui.element("section").classes("lab-quiz"):
@@ -29,7 +32,7 @@ class QuizPane(Pane):
                 self._options = [self._option(index) for index in range(len(self.part.options))]
             self._why = ui.element("div").classes("lab-reason").props('aria-live="polite"')
         chosen = self.view.workplace.answers(self.lesson.slug).get(str(self.number))
-        self._show(chosen if isinstance(chosen, int) else None)
+        self._show(chosen if isinstance(chosen, int) and not self._fresh else None)
 
     def _option(self, index: int) -> ui.button:
         button = ui.button(color=None, on_click=lambda: self._choose(index))
@@ -126,6 +129,8 @@ class ChallengePane(Pane):
             label.classes(remove="lab-right lab-wrong")
             if verdict is not None:
                 label.classes("lab-right" if verdict["ok"] else "lab-wrong")
+        right = sum([verdict["ok"] for verdict in verdicts])
+        self.view.workplace.reach(self.lesson.slug, right)
         passed = len(verdicts) == len(self.part.steps) and all(v["ok"] for v in verdicts)
         if passed and not self.view.workplace.passed(self.lesson.slug):
             self.view.workplace.pass_challenge(self.lesson.slug)

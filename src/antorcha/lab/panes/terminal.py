@@ -7,23 +7,42 @@ from typing import Any
 
 from nicegui import ui
 
+from antorcha.inspector.theme import DARK, LIGHT
 from antorcha.lab.panes.base import Pane
 from antorcha.lab.screen import USUAL, WIDEST, columns
 
-# Dark in both themes, as terminals are; the colours are readable on it (WCAG AA).
-THEME = {
-    "background": "#11151c",
-    "foreground": "#e6e9ef",
-    "cursor": "#11151c",
-    "red": "#ff8a80",
-    "green": "#69d58c",
-    "yellow": "#ffcb6b",
-    "blue": "#82b1ff",
-    "magenta": "#e58af2",
-    "cyan": "#6fd3e3",
-    "selectionBackground": "#3a4453",
+# The page's own grounds and inks; all colours are readable on them (WCAG AA).
+THEMES: dict[bool, dict[str, str]] = {
+    False: {
+        "background": LIGHT["bg"],
+        "foreground": LIGHT["fg"],
+        "cursor": LIGHT["bg"],
+        "red": LIGHT["bad"],
+        "green": LIGHT["good"],
+        "yellow": "#7a5600",
+        "blue": LIGHT["negative"],
+        "magenta": LIGHT["nan"],
+        "cyan": "#0b6b7d",
+        "white": LIGHT["muted"],
+        "brightBlack": LIGHT["muted"],
+        "selectionBackground": LIGHT["soft"],
+    },
+    True: {
+        "background": DARK["bg"],
+        "foreground": DARK["fg"],
+        "cursor": DARK["bg"],
+        "red": DARK["bad"],
+        "green": DARK["good"],
+        "yellow": "#ffcb6b",
+        "blue": DARK["negative"],
+        "magenta": DARK["nan"],
+        "cyan": "#6fd3e3",
+        "white": DARK["fg"],
+        "brightBlack": DARK["muted"],
+        "selectionBackground": DARK["soft"],
+    },
 }
-
+"""The terminal's colours, by whether the page is dark."""
 
 # Tells how many columns and rows there is room for, now and whenever that changes; lets Tab lead on
 # (a terminal keeps it for programs that read keys); and speaks of itself in the page's words.
@@ -91,7 +110,7 @@ class Terminal(Pane):
             "scrollback": 5000,
             "fontSize": 13,
             "fontFamily": "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace",
-            "theme": THEME,
+            "theme": THEMES[self.view.dark],
         }
         with ui.element("div").classes("lab-terminal"):
             self.xterm = ui.xterm(options).props(f'aria-label="{words("terminal")}"')
@@ -102,6 +121,12 @@ class Terminal(Pane):
             self._line = ui.input(words("input")).props("dense outlined").classes("lab-input")
             ui.button(words("send"), on_click=self._send).props("no-caps dense unelevated")
         self._ask.set_visibility(False)
+
+    def set_dark(self, dark: bool) -> None:
+        """Follow the page's theme."""
+        options = json.dumps({"theme": THEMES[dark]})
+        terminal = f"getElement({self.xterm.id})?.terminal"
+        ui.run_javascript(f"const shown = {terminal}; if (shown) shown.options = {options}")
 
     def _measured(self, event: Any) -> None:
         """The browser says how much room there is."""

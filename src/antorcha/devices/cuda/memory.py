@@ -19,9 +19,9 @@ from antorcha.devices.cuda.streams import EventHandle, StreamHandle
 from antorcha.errors import OutOfMemoryError
 from antorcha.runtime.memory.device_memory import (
     GRAIN,
-    DeviceBlock,
     ForeignRecord,
     MemoryCounts,
+    PooledBlock,
     empty_pool,
     give,
 )
@@ -291,7 +291,7 @@ class DeviceMemory:
         return owner
 
     def _adopted(self, address: int) -> GpuBlock:
-        block = ForeignRecord(DeviceBlock, address)
+        block = ForeignRecord(PooledBlock, address)
         pool = block.word("pool").value
         stream = next(s for s in self.gpu.all_streams() if s.pool.address == pool)
         where, room = block.word("address").value, block.word("room").value

@@ -108,7 +108,7 @@ class DevicePool:
 
 
 @struct
-class DeviceBlock:
+class PooledBlock:
     """An allocation; ``room``: the bytes it counts for."""
 
     next: raw
@@ -198,13 +198,13 @@ def new_block() -> raw:
     """A record of a block, or null."""
     o = spare_blocks[0]
     if o is not None:
-        spare_blocks[0] = ptr[DeviceBlock](o).next
+        spare_blocks[0] = ptr[PooledBlock](o).next
         return o
     return aligned_alloc(64, 64)  # (not by `allocate`, which counts what tensors hold)
 
 
 @native
-def spare(block: ptr[DeviceBlock]) -> void:
+def spare(block: ptr[PooledBlock]) -> void:
     block.next = spare_blocks[0]
     spare_blocks[0] = raw(block)
 
@@ -213,7 +213,7 @@ def spare(block: ptr[DeviceBlock]) -> void:
 def give_late(home: ptr[DeviceHome]) -> void:
     """Gives large blocks back that had to wait. The device is ready."""
     while home.late is not None and home.special == 0:
-        block = ptr[DeviceBlock](home.late)
+        block = ptr[PooledBlock](home.late)
         home.late = block.next
         home.give(block.address, ptr[DevicePool](block.pool).stream)
         spare(block)
@@ -235,18 +235,18 @@ def take_block(home: ptr[DeviceHome], nbytes: i64) -> raw:
     elif home.late is not None:
         give_late(home)
     if found is not None:
-        pool.kept[c] = ptr[DeviceBlock](found).next
+        pool.kept[c] = ptr[PooledBlock](found).next
     else:
         found = new_block()
         if found is None:
             return None
-        fresh = ptr[DeviceBlock](found)
+        fresh = ptr[PooledBlock](found)
         fresh.pool = raw(pool)
         fresh.size_class = c
         if home.take(ref(fresh.address), size, pool.stream) != 0:
             spare(fresh)
             return None
-    block = ptr[DeviceBlock](found)
+    block = ptr[PooledBlock](found)
     block.room = count
     count_in(home.bytes, count)
     count_in(home.blocks, 1)
@@ -256,7 +256,7 @@ def take_block(home: ptr[DeviceHome], nbytes: i64) -> raw:
 @native(export=True, level="O2")
 def give_block(o: raw) -> void:
     """Takes a block back, in its stream's order."""
-    block = ptr[DeviceBlock](o)
+    block = ptr[PooledBlock](o)
     pool = ptr[DevicePool](block.pool)
     home = ptr[DeviceHome](pool.home)
     if home.dead != 0:
@@ -309,7 +309,7 @@ def py_empty_pool(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     home = ptr[DeviceHome](pool.home)
     for c in range(SMALL_CLASSES):
         while pool.kept[c] is not None:
-            block = ptr[DeviceBlock](pool.kept[c])
+            block = ptr[PooledBlock](pool.kept[c])
             pool.kept[c] = block.next
             home.give(block.address, pool.stream)
             spare(block)

@@ -91,8 +91,8 @@ from antorcha.runtime.memory.device_memory import (
     DEVICE_SHIFT,
     DEVICE_SIZES,
     MOST_DEVICES,
-    DeviceBlock,
     DeviceHome,
+    PooledBlock,
     asked_python,
     get_ready,
     give_block,
@@ -267,7 +267,7 @@ def make_elsewhere(size: i64) -> raw:
         give_block(block)
         return None
     s = ptr[StorageObject](o)
-    s.ptr = raw(ptr[DeviceBlock](block).address)
+    s.ptr = raw(ptr[PooledBlock](block).address)
     s.nbytes = nbytes
     s.flags = ELSEWHERE | POOLED
     s.block = block

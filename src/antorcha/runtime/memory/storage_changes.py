@@ -199,6 +199,6 @@ def exchange(storage: Storage, other: Storage) -> None:
 
 def hand_over(storage: Storage, make_owner: Callable[[int], Any]) -> None:
     """A storage whose memory would go back to a device's pool has an owner from now on, which sees
-    to that: `make_owner` gets the address of the block (``device_memory.DeviceBlock``)."""
+    to that: `make_owner` gets the address of the block (``device_memory.PooledBlock``)."""
     if storage.flags & POOLED:
         _hand_over()(storage, make_owner(storage._block))  # type: ignore[attr-defined]

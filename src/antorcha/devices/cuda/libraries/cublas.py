@@ -12,7 +12,7 @@ from typing import Any
 
 from antorcha.core.forks import held_over_forks
 from antorcha.devices.cuda.libraries.cusolver import LETTERS
-from antorcha.devices.cuda.libraries.loader import Library
+from antorcha.devices.cuda.libraries.loader import NvidiaLibrary
 
 _OUT, _HANDLE, _DATA = c_void_p, c_void_p, c_void_p
 _TRSM = (_HANDLE, *[c_int] * 6, c_void_p, _DATA, c_int, _DATA, c_int)
@@ -42,7 +42,7 @@ RESULTS = {"cublasGetStatusName": c_char_p, "cublasGetStatusString": c_char_p}
 LEFT = 0
 
 
-class Cublas(Library):
+class Cublas(NvidiaLibrary):
     """cuBLAS, and a handle of it for each GPU. ``lock``: a handle is one thread's at a time."""
 
     STEM = "cublas"

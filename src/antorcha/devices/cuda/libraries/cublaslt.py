@@ -10,7 +10,7 @@ import ctypes
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any
 
-from antorcha.devices.cuda.libraries.loader import Library
+from antorcha.devices.cuda.libraries.loader import NvidiaLibrary
 from antorcha.runtime.memory.storage import Storage
 
 _OUT, _HANDLE, _POINTER = c_void_p, c_void_p, c_void_p
@@ -70,7 +70,7 @@ class LtHeuristic(ctypes.Structure):
     )  # fmt: skip
 
 
-class CublasLt(Library):
+class CublasLt(NvidiaLibrary):
     """cuBLASLt, and a handle of it for each GPU."""
 
     STEM = "cublasLt"

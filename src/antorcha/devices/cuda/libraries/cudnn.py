@@ -14,7 +14,7 @@ from ctypes import c_char_p, c_int, c_int64, c_size_t, c_void_p
 from typing import Any
 
 from antorcha.core.forks import held_over_forks
-from antorcha.devices.cuda.libraries.loader import Library
+from antorcha.devices.cuda.libraries.loader import NvidiaLibrary
 
 _OUT, _HANDLE = c_void_p, c_void_p
 
@@ -62,7 +62,7 @@ TENSOR_CORE, DOWN_CONVERTS, NOT_DETERMINISTIC, NOTES = 0, 1, 4, 10
 WORDS = 512
 
 
-class Cudnn(Library):
+class Cudnn(NvidiaLibrary):
     """cuDNN, and a handle of it for each GPU. ``lock``: a handle is one thread's at a time."""
 
     STEM = "cudnn"

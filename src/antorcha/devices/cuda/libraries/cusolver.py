@@ -14,7 +14,7 @@ from typing import Any
 
 from antorcha.core.forks import held_over_forks
 from antorcha.devices.cuda.libraries.cublaslt import DATA_TYPES
-from antorcha.devices.cuda.libraries.loader import Library
+from antorcha.devices.cuda.libraries.loader import NvidiaLibrary
 
 _OUT, _HANDLE, _DATA, _TYPE, _SIZE = c_void_p, c_void_p, c_void_p, c_int, c_int64
 _START = (_HANDLE, _HANDLE)  # the handle, and options
@@ -91,7 +91,7 @@ STATUS_NAMES = {
 }  # fmt: skip
 
 
-class Cusolver(Library):
+class Cusolver(NvidiaLibrary):
     """cuSOLVER, and handles of it for each GPU. ``lock``: a handle is one thread's at a time."""
 
     STEM = "cusolver"

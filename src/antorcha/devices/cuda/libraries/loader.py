@@ -31,7 +31,7 @@ VERSIONS: dict[str, dict[int, int]] = {
 _Functions = Mapping[str, tuple[Any, ...]]
 
 
-class Library:
+class NvidiaLibrary:
     """A library of NVIDIA's: its functions, each of which gives a status, 0 being success.
 
     ``text``: what a status means, in the library's own words.
@@ -79,7 +79,7 @@ class _Found:
     """The libraries that were asked for: None where there is none."""
 
     def __init__(self) -> None:
-        self.libraries: dict[type[Library], Any] = {}
+        self.libraries: dict[type[NvidiaLibrary], Any] = {}
         self.why: dict[str, str] = {}
         self.lock = held_over_forks(threading.RLock())
 

@@ -44,7 +44,7 @@ set_attribute_t = func[i32, raw, i32, ptr[raw], i64]
 
 
 @struct
-class ProductWords:
+class LtProductWords:
     """The description of a launch: cuBLASLt's functions and its descriptions of the product, the
     numbers of the operands (``vector``: 0 where there is none), and, by how many last bits of the
     operands' addresses are 0, how to compute, and the size of the scratch memory."""
@@ -71,8 +71,8 @@ class ProductWords:
     rooms: array[i64, MOST_BITS + 1]
 
 
-WORDS = ProductWords.size // 8
-WANTED, WAYS, ROOMS = (ProductWords.fields[name][0] // 8 for name in ("wanted", "ways", "rooms"))
+WORDS = LtProductWords.size // 8
+WANTED, WAYS, ROOMS = (LtProductWords.fields[name][0] // 8 for name in ("wanted", "ways", "rooms"))
 
 
 @native
@@ -86,7 +86,7 @@ def bits_of(address: i64) -> i64:
 
 @native(level="O2")
 def run_product(bufs: ptr[raw], desc: ptr[i64]) -> i64:
-    p = ptr[ProductWords](desc)
+    p = ptr[LtProductWords](desc)
     home = ptr[DeviceHome](p.home)
     if not is_ready(home):
         return AGAIN
@@ -135,7 +135,7 @@ class ProductBinding:
         return self.product.lt.error("cublasLtMatmul", code)
 
     def description(self) -> list[int]:
-        """The words of a `ProductWords`."""
+        """The words of a `LtProductWords`."""
         of, lt = self.product, self.product.lt
         seen = of.product
         a, b = (2, 1) if seen.turned else (1, 2)

@@ -408,7 +408,7 @@ def test_an_element_lights_in_memory_and_values(learner: Learner) -> None:
     lit, said = page.locator(".lab-detail .lab-lit"), page.locator(".lab-lit-said")
     for name, index, cell, elements in (("x", 1, 4, 1), ("b", 6, 1, 5), ("big", 30, 30, 1)):
         page.locator(f".lab-row:has(b:text-is('{name}'))").click()
-        learner.until(lambda: page.locator(".lab-detail svg[data-map]").count() == 1, name)
+        page.locator(f".lab-detail .ant-head b:text-is('{name}: Tensor')").wait_for()
         row, column = point(learner, index, "")
         wanted = f"element [{row}, {column}]: cell {cell} of the memory"
         learner.until(lambda: point(learner, index, wanted), wanted)  # noqa: B023

@@ -376,6 +376,25 @@ def test_a_lesson_s_button_opens_its_picture(learner: Learner) -> None:
     assert learner.problems == []
 
 
+def point(learner: Learner, index: int, wanted: str) -> Any:
+    """Point at an element of the opened tensor's map, wherever that is by now: is what is said then
+    what is `wanted`? Where nothing is, its row and column."""
+    board = learner.page.locator(".lab-detail svg[data-map]")
+    known = json.loads(board.get_attribute("data-map"))
+    row, column = divmod(index, len(known["columns"]))
+    if not wanted:
+        return row, column
+    left, top, width, height = known["box"]
+    board.scroll_into_view_if_needed()
+    box = board.bounding_box()
+    scale = box["width"] / float(board.get_attribute("viewBox").split()[2])
+    x, y = left + (column + 0.5) * width, top + (row + 0.5) * height
+    learner.page.mouse.move(box["x"] + x * scale - 1, box["y"] + y * scale)
+    learner.page.mouse.move(box["x"] + x * scale, box["y"] + y * scale)
+    said = learner.page.locator(".lab-lit-said")
+    return said.count() == 1 and said.inner_text() == wanted
+
+
 @pytest.mark.slow
 @AGAIN
 def test_an_element_lights_in_memory_and_values(learner: Learner) -> None:
@@ -386,25 +405,15 @@ def test_an_element_lights_in_memory_and_values(learner: Learner) -> None:
     learner.run("import torch\nx = torch.arange(12.).view(3, 4).t()\nb = torch.arange(3.)[:, None]"
                 ".expand(3, 5)\nbig = torch.rand(20, 20)\n")  # fmt: skip
     learner.tab("Tensor inspector")
-    lit = ".lab-detail .lab-lit"
+    lit, said = page.locator(".lab-detail .lab-lit"), page.locator(".lab-lit-said")
     for name, index, cell, elements in (("x", 1, 4, 1), ("b", 6, 1, 5), ("big", 30, 30, 1)):
         page.locator(f".lab-row:has(b:text-is('{name}'))").click()
-        board = page.locator(".lab-detail svg[data-map]")
-        learner.until(lambda: page.locator(".lab-detail svg[data-map]").count() == 1, name)
-        board.scroll_into_view_if_needed()
-        map_ = json.loads(board.get_attribute("data-map"))
-        left, top, width, height = map_["box"]
-        row, column = divmod(index, len(map_["columns"]))
-        view = [float(each) for each in board.get_attribute("viewBox").split()]
-        box = board.bounding_box()
-        scale = box["width"] / view[2]
-        page.mouse.move(box["x"] + (left + (column + 0.5) * width) * scale,
-                        box["y"] + (top + (row + 0.5) * height) * scale)  # fmt: skip
-        said = page.locator(".lab-lit-said")
+        page.locator(f".lab-detail .ant-head b:text-is('{name}: Tensor')").wait_for()
+        row, column = point(learner, index, "")
         wanted = f"element [{row}, {column}]: cell {cell} of the memory"
-        learner.until(lambda: said.inner_text() == wanted, wanted)  # noqa: B023
+        learner.until(lambda: point(learner, index, wanted), wanted)  # noqa: B023
         assert page.locator(".lab-detail .lab-lit-cell").count() == elements
-        shown = page.locator(lit).evaluate_all("all => all.map(each => each.dataset.cell)")
+        shown = lit.evaluate_all("all => all.map(each => each.dataset.cell)")
         assert shown in ([str(cell)], [])  # of a large storage not every cell is drawn
     page.locator(".lab-row:has(b:text-is('b'))").click()
     memory = page.locator(".lab-detail [data-cell='2']")
@@ -417,6 +426,5 @@ def test_an_element_lights_in_memory_and_values(learner: Learner) -> None:
     board.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    said = page.locator(".lab-lit-said")
     learner.until(lambda: said.inner_text().startswith("element [1, 1]"), "the keys' element")
     assert learner.problems == []

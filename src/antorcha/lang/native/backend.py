@@ -26,10 +26,15 @@ class BackendProcess:
         self.child: subprocess.Popen[bytes] | None = None
         self.complaints: Any = None
 
-    def compile(self, name: str, ir: str, to: Target) -> str:
-        """The target's text of a module; NativeError where LLVM refuses, or ends."""
+    def compile(self, name: str, ir: str, to: Target) -> bytes:
+        """The target's image of a module; NativeError where LLVM refuses, or ends."""
         data = ir.encode()
-        job = {"cpu": to.cpu, "features": to.feature_text, "level": LEVEL, "size": len(data)}
+        spirv = to.grid == "spirv"
+        job = {
+            "cpu": to.cpu, "features": to.feature_text, "level": LEVEL, "size": len(data),
+            # LLVM 22's generator of SPIR-V mixes integers of 32 and 64 bits where it combines
+            "generator": 0 if spirv else LEVEL, "text": not spirv,
+        }  # fmt: skip
         child = self._started()
         jobs, answers = _pipes(child)
         try:
@@ -41,10 +46,12 @@ class BackendProcess:
         if not line:
             raise NativeError(f"{name}: LLVM's back end for {to.cpu} ended: {self._last_words()}")
         answer = json.loads(line)
-        text = answers.read(answer["size"]).decode()
+        image = answers.read(answer["size"])
+        if spirv:
+            self.close()  # (it has kept numbers of this module's labels, and would use them again)
         if answer["error"]:
             raise NativeError(f"{name}: LLVM's back end for {to.cpu}: {answer['error']}")
-        return text
+        return image
 
     def close(self) -> None:
         """Ends the child."""

@@ -1,7 +1,7 @@
 """A second opinion on what the simulator does: the same kernels as SPIR-V, run by Intel's OpenCL.
 
-Around each launch on ``sim`` the buffers are copied before it; the kernel runs on the copies by
-OpenCL for CPUs (``pip install intel-opencl-rt intel-cmplr-lib-rt``), and both are compared byte by
+The buffers of a launch on ``sim`` are copied before it; the kernel runs on the copies by OpenCL for
+CPUs (``pip install intel-opencl-rt intel-cmplr-lib-rt``), and what both wrote is compared byte by
 byte.
 """
 
@@ -89,23 +89,23 @@ class OpenCLProcess:
 
 
 class SecondOpinion:
-    """Compares launches; ``agreed``: how often each kernel did, ``left``: why kernels were left
-    out, ``wrong``: what differs."""
+    """Compares the first launch of each kernel. ``agreed``: how many of each template's did,
+    ``left``: why kernels were left out, ``wrong``: what differs."""
 
-    def __init__(self, process: OpenCLProcess, most: int) -> None:
-        self.process, self.most = process, most
+    def __init__(self, process: OpenCLProcess) -> None:
+        self.process = process
         self.agreed: dict[str, int] = {}
         self.left: dict[str, str] = {}
         self.wrong: list[str] = []
-        self.seen: dict[str, int] = {}
+        self.seen: set[str] = set()
 
     def image_of(self, step: GridStep) -> tuple[str, bytes] | None:
-        """A step's kernel as SPIR-V; None if it is left out."""
+        """A step's kernel as SPIR-V, and its name; None if it was seen or is left out."""
         spec = step.kernel.on_grid(spirv(), step.threads, **step.static)
+        if spec.symbol in self.seen:
+            return None
+        self.seen.add(spec.symbol)
         try:
-            if self.seen.setdefault(spec.symbol, 0) >= self.most:
-                return None
-            self.seen[spec.symbol] += 1
             return spec.symbol, spec.binary
         except NativeError as error:
             self.left[step.kernel.__name__] = str(error)
@@ -165,10 +165,10 @@ def difference(a: Array, b: Array) -> str:
 
 
 @contextlib.contextmanager
-def second_opinion(path: Path, most: int = 1) -> Iterator[SecondOpinion]:
-    """Has every launch on ``sim`` run by OpenCL as well meanwhile, each kernel ``most`` times."""
+def second_opinion(path: Path) -> Iterator[SecondOpinion]:
+    """Has the first launch of each kernel on ``sim`` run by OpenCL as well meanwhile."""
     process = OpenCLProcess(path)
-    opinion = SecondOpinion(process, most)
+    opinion = SecondOpinion(process)
     before = GridRunner.launch
 
     def launch(self: GridRunner, name: str, kernel: int, words: Array, step: GridStep) -> None:

@@ -145,29 +145,13 @@ def mulhi(g: Any, node: Any, a: Any, b: Any) -> V:
     bits = ty.scalar.size * 8
     wide = f"<{ty.n} x i{2 * bits}>" if ty.kind == "v" else f"i{2 * bits}"
     shift = f"splat (i{2 * bits} {bits})" if ty.kind == "v" else str(bits)
-    if bits == 64 and g.target.grid == "spirv":
-        return _mulhi_by_halves(g, node, a, b)
+    if bits == 64 and g.target.grid == "spirv":  # (which has no integers of 128 bits)
+        name = "_Z6mul_hill" if ty.scalar.kind == "i" else "_Z6mul_himm"
+        return g.intr(name, ty, [a, b])  # type: ignore[no-any-return]
     word = "sext" if ty.scalar.kind == "i" else "zext"
     x, y = (g.op(f"{word} {ty.ll} {v.ref} to {wide}") for v in (a, b))
     high = g.op(f"lshr {wide} {g.op(f'mul {wide} {x}, {y}')}, {shift}")
     return g.v(ty, f"trunc {wide} {high} to {ty.ll}")  # type: ignore[no-any-return]
-
-
-def _mulhi_by_halves(g: Any, node: Any, a: V, b: V) -> V:
-    """Of 64-bit integers, where there are none of 128 bits; the upper halves keep the sign."""
-    halves = [(g.binary("and", v, 0xFFFFFFFF, node), g.binary("shr", v, 32, node)) for v in (a, b)]
-    (a0, a1), (b0, b1) = halves
-
-    def shifted(v: V) -> V:
-        return g.binary("shr", v, 32, node)  # type: ignore[no-any-return]
-
-    def plus_product(v: V, x: V, y: V) -> V:
-        return g.binary("add", v, g.binary("mul", x, y, node), node)  # type: ignore[no-any-return]
-
-    lowest = g.cast(u64, g.binary("mul", a0, b0, node), node)
-    cross = plus_product(g.cast(a.ty, shifted(lowest), node), a1, b0)
-    other = plus_product(g.binary("and", cross, 0xFFFFFFFF, node), a0, b1)
-    return plus_product(g.binary("add", shifted(cross), shifted(other), node), a1, b1)
 
 
 @intrinsic(py.dot_pairs)

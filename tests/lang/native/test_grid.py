@@ -42,7 +42,7 @@ from antorcha.lang.native.grid import (
     thread,
     threads,
 )
-from antorcha.lang.native.machine import nvptx
+from antorcha.lang.native.machine import nvptx, spirv
 
 KINDS = {"f32": f32, "f64": f64, "f16": f16, "bf16": bf16, "i8": i8, "i16": i16, "i32": i32,
          "i64": i64, "u8": u8, "u64": u64}  # fmt: skip
@@ -204,6 +204,20 @@ def test_the_same_kernel_as_ptx() -> None:
     assert len(keys) == 5
 
 
+def test_the_same_kernel_as_spirv() -> None:
+    specs = [turn_block.on_grid(spirv(), 64), exchange.on_grid(spirv(), 64, T=f64)]
+    for spec in specs:
+        words = np.frombuffer(spec.binary, np.uint32)
+        assert words[0] == 0x07230203
+        assert spec.symbol.encode() in spec.binary
+    ir = specs[1].ir
+    assert "sub_group_shuffle_xor" in ir
+    assert "!intel_reqd_sub_group_size !1" in ir
+    assert "intel_reqd" not in specs[0].ir
+    with pytest.raises(NativeError, match="PTX and SPIR-V are images"):
+        _ = turn_block.on_grid(sim.target(), 64).binary
+
+
 def test_a_back_end_that_ends_is_an_error_and_starts_again() -> None:
     process = backend_module.BackendProcess()
     to = nvptx(80)
@@ -219,6 +233,6 @@ def test_a_back_end_that_ends_is_an_error_and_starts_again() -> None:
         )
         with pytest.raises(NativeError, match="k: LLVM's back end for sm_80 ended"):
             process.compile("k", foreign, to)
-        assert ".entry turn_block" in process.compile("turn_block", good, to)
+        assert b".entry turn_block" in process.compile("turn_block", good, to)
     finally:
         process.close()

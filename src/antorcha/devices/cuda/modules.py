@@ -29,7 +29,7 @@ _lock = held_over_forks(threading.RLock())
 
 def image_of(spec: GridSpec) -> bytes:
     """What the driver takes of a kernel: PTX."""
-    return spec.image.encode()
+    return spec.binary
 
 
 def function_of(gpu: Gpu, step: GridStep) -> int:

@@ -26,10 +26,15 @@ class BackendProcess:
         self.child: subprocess.Popen[bytes] | None = None
         self.complaints: Any = None
 
-    def compile(self, name: str, ir: str, to: Target) -> str:
-        """The target's text of a module; NativeError where LLVM refuses, or ends."""
+    def compile(self, name: str, ir: str, to: Target) -> bytes:
+        """The target's image of a module; NativeError where LLVM refuses, or ends."""
         data = ir.encode()
-        job = {"cpu": to.cpu, "features": to.feature_text, "level": LEVEL, "size": len(data)}
+        spirv, kind = to.grid == "spirv", to.cpu or to.arch
+        job = {
+            "cpu": to.cpu, "features": to.feature_text, "level": LEVEL, "size": len(data),
+            # LLVM 22's generator of SPIR-V mixes integers of 32 and 64 bits where it combines
+            "generator": 0 if spirv else LEVEL, "text": not spirv,
+        }  # fmt: skip
         child = self._started()
         jobs, answers = _pipes(child)
         try:
@@ -39,12 +44,14 @@ class BackendProcess:
         except BrokenPipeError:
             line = b""
         if not line:
-            raise NativeError(f"{name}: LLVM's back end for {to.cpu} ended: {self._last_words()}")
+            raise NativeError(f"{name}: LLVM's back end for {kind} ended: {self._last_words()}")
         answer = json.loads(line)
-        text = answers.read(answer["size"]).decode()
+        image = answers.read(answer["size"])
+        if spirv:
+            self.close()  # (it has kept numbers of this module's labels, and would use them again)
         if answer["error"]:
-            raise NativeError(f"{name}: LLVM's back end for {to.cpu}: {answer['error']}")
-        return text
+            raise NativeError(f"{name}: LLVM's back end for {kind}: {answer['error']}")
+        return image
 
     def close(self) -> None:
         """Ends the child."""

@@ -249,19 +249,21 @@ def _optimised(spec: Spec, form: Lowered) -> tuple[Any, Any]:
     return module, optimise(module, spec.native.options.level or form.level or LEVEL)
 
 
-def image(spec: GridSpec) -> str:
-    """The text that a GPU's driver compiles, from the disk or by LLVM's back end."""
+def image(spec: GridSpec) -> bytes:
+    """What a GPU's driver compiles, from the disk or by LLVM's back end."""
     with LOCK:
-        if spec.target.grid != "ptx":
-            raise NativeError(f"{spec.native.__name__}: only PTX is an image, not {spec.target}")
+        if spec.target.grid not in ("ptx", "spirv"):
+            raise NativeError(
+                f"{spec.native.__name__}: PTX and SPIR-V are images, not {spec.target}"
+            )
         stored = disk.read(spec.symbol)
         if stored is not None:
-            return stored[1].decode()
-        text: str = native_backend.process.compile(
+            return stored[1]
+        made: bytes = native_backend.process.compile(
             spec.native.__name__, lowered(spec).ir, spec.target
         )
-        disk.write(spec.symbol, [], text.encode())
-        return text
+        disk.write(spec.symbol, [], made)
+        return made
 
 
 def optimised_ir(spec: Spec) -> str:

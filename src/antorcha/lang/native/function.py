@@ -364,9 +364,14 @@ class GridSpec(Spec):
 
     @property
     def image(self) -> str:
-        """What a GPU's driver takes (PTX); compiled, or found on disk, when first asked."""
-        text: str = native_engine.image(self)
-        return text
+        """What NVIDIA's driver takes (PTX); compiled, or found on disk, when first asked."""
+        return self.binary.decode()
+
+    @property
+    def binary(self) -> bytes:
+        """What a GPU's driver takes, as bytes: those of PTX, or SPIR-V."""
+        made: bytes = native_engine.image(self)
+        return made
 
 
 @overload

@@ -210,16 +210,26 @@ def _in_kernel(g: Any, node: Any, name: str) -> None:
         g.fail(node, f"{name}() stands in the kernel itself, or in an @inline function of it")
 
 
+def _simulated(g: Any) -> None:
+    """Refuses, for other targets, what only NVIDIA's GPUs and the simulator do."""
+    if g.target.grid != "sim":
+        g.fail(None, f"a kernel for {g.target.arch} cannot do what this does")
+
+
 def _field(g: Any, name: str, word: int = 0) -> str:
+    _simulated(g)
     offset = GridThread.fields[name][0] + 8 * word
     return str(g.op(f"getelementptr i8, ptr %thread, i64 {offset}"))
 
 
-def _place(which: int, name: str, field: str, register: str, doc: str) -> Any:
+def _place(which: int, name: str, field: str, register: str, opencl: str, doc: str) -> Any:
     def emit(g: Any, node: Any, axis: int = 0) -> V:
         _in_kernel(g, node, name)
         if g.target.grid == "ptx":
             return g.intr(f"llvm.nvvm.read.ptx.sreg.{register}.{_AXES[axis]}", i32, [])  # type: ignore[no-any-return]
+        if g.target.grid == "spirv":
+            found = g.intr(opencl, i64, [f"i32 {axis}"])
+            return g.cast(i32, found, node)  # type: ignore[no-any-return]
         found = g.v(i64, f"load i64, ptr {_field(g, field, axis)}")
         return g.cast(i32, found, node)  # type: ignore[no-any-return]
 
@@ -227,15 +237,28 @@ def _place(which: int, name: str, field: str, register: str, doc: str) -> Any:
     return intrinsic(_python_place(which, name))(emit)
 
 
-thread = _place(0, "thread", "index", "tid", "The thread's number in its block, along an axis.")
-block = _place(1, "block", "block", "ctaid", "The block's number in the grid, along an axis.")
-threads = _place(2, "threads", "threads", "ntid", "How many threads a block has, along an axis.")
-blocks = _place(3, "blocks", "blocks", "nctaid", "How many blocks the grid has, along an axis.")
+thread = _place(
+    0, "thread", "index", "tid", "_Z12get_local_idj",
+    "The thread's number in its block, along an axis.",
+)  # fmt: skip
+block = _place(
+    1, "block", "block", "ctaid", "_Z12get_group_idj",
+    "The block's number in the grid, along an axis.",
+)  # fmt: skip
+threads = _place(
+    2, "threads", "threads", "ntid", "_Z14get_local_sizej",
+    "How many threads a block has, along an axis.",
+)  # fmt: skip
+blocks = _place(
+    3, "blocks", "blocks", "nctaid", "_Z14get_num_groupsj",
+    "How many blocks the grid has, along an axis.",
+)  # fmt: skip
 
 
 # ---- waiting
 def _suspend(g: Any, what: int) -> None:
     """The simulator's way to wait: back to who runs the block."""
+    _simulated(g)
     g.module.suspends = True
     g.declare("llvm.coro.suspend", "declare i8 @llvm.coro.suspend(token, i1)")
     g.do(f"store i64 {what}, ptr {_field(g, 'waits')}")
@@ -251,6 +274,10 @@ def barrier(g: Any, node: Any) -> None:
     if g.target.grid == "ptx":
         g.declare("bar", "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) convergent")
         g.do("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0) convergent")
+    elif g.target.grid == "spirv":
+        # (3: what was written to shared memory and to the device's)
+        g.declare("_Z7barrierj", "declare void @_Z7barrierj(i32) convergent")
+        g.do("call void @_Z7barrierj(i32 3) convergent")
     else:
         _suspend(g, FOR_BLOCK)
 
@@ -262,10 +289,15 @@ def shared(g: Any, node: Any, ty: Any, n: Any, align: int = 16) -> V:
     _in_kernel(g, node, "shared")
     if not isinstance(ty, Ty) or not isinstance(n, int):
         g.fail(node, "shared(T, n) takes a type and a compile-time count")
-    at = g.module.reserve(n * ty.size, align)
     if g.target.grid == "sim":
+        at = g.module.reserve(n * ty.size, align)
         base = g.op(f"load ptr, ptr {_field(g, 'shared')}")
         return V(ptr[ty], g.op(f"getelementptr i8, ptr {base}, i64 {at}"))
+    return _shared_global(g, ty, n, align)
+
+
+def _shared_global(g: Any, ty: Ty, n: int, align: int) -> V:
+    at = g.module.reserve(n * ty.size, align)
     name = f"shared.{at}"
     kind = f"[{n * ty.size} x i8]"
     g.declare(name, f"@{name} = internal addrspace(3) global {kind} undef, align {align}")
@@ -277,6 +309,8 @@ def dynamic_shared(g: Any, node: Any, ty: Any, n: Any) -> V:
     """``dynamic_shared(T, n)``: as ``shared``, at a multiple of 1024 bytes, for more than the 48 KB
     that every GPU gives; one for a kernel, whose step says how many bytes (``GridStep.shared``)."""
     _in_kernel(g, node, "dynamic_shared")
+    if g.target.grid == "spirv":
+        return _shared_global(g, ty, n, 1024)
     if g.target.grid == "sim":
         at = g.module.reserve(n * ty.size, 1024)
         base = g.op(f"load ptr, ptr {_field(g, 'shared')}")
@@ -303,7 +337,7 @@ def swap_lanes(g: Any, node: Any, x: Any, mask: int) -> V:
         g.fail(node, "swap_lanes(x, mask) takes a scalar and a compile-time mask")
     word = u64 if x.ty.size == 8 else u32
     bits = _as_word(g, x, word)
-    found = _swap_shown(g, bits, mask) if g.target.grid == "sim" else _shuffle(g, bits, mask)
+    found = _SWAPS[g.target.grid](g, bits, mask)
     return _from_word(g, found, x.ty)
 
 
@@ -353,12 +387,23 @@ def _shuffle(g: Any, bits: V, mask: int) -> V:
     return g.v(u64, f"or i64 {low}, {g.op(f'shl i64 {high}, 32')}")  # type: ignore[no-any-return]
 
 
+def _sub_group_shuffle(g: Any, bits: V, mask: int) -> V:
+    g.module.swaps = True
+    name = f"_Z21sub_group_shuffle_xor{'m' if bits.ty is u64 else 'j'}j"
+    ty = bits.ty.ll
+    g.declare(name, f"declare {ty} @{name}({ty}, i32) convergent")
+    return g.v(bits.ty, f"call {ty} @{name}({ty} {bits.ref}, i32 {mask}) convergent")  # type: ignore[no-any-return]
+
+
+_SWAPS = {"sim": _swap_shown, "ptx": _shuffle, "spirv": _sub_group_shuffle}
+
+
 # ---- memory of the device
 @intrinsic(lambda ty, word: to_pointer(ptr[ty], word))
 def device_pointer(g: Any, node: Any, ty: Ty, word: Any) -> V:
     """``device_pointer(T, word)``: a word of the launch as ptr[T] to the device's memory."""
     word = g.rt(word, node, i64)
-    if g.target.grid != "ptx":
+    if g.target.grid == "sim":
         return g.cast(ptr[ty], word, node)  # type: ignore[no-any-return]
     # (so LLVM knows that it is neither shared memory nor the thread's own)
     known = g.op(f"inttoptr i64 {word.ref} to ptr addrspace(1)")

@@ -42,12 +42,12 @@ def constant(g: Any, node: Any, ty: Any, values: Any) -> V:
     texts = [f"{ty.ll} {g.const(x, ty, node).ref}" for x in values]
     body = ", ".join(texts)
     # (in its own address space a GPU reads a table through a cache made for it)
-    space = "addrspace(4) " if g.target.grid == "ptx" else ""
+    space = {"ptx": "addrspace(4) ", "spirv": "addrspace(1) "}.get(g.target.grid, "")
     name = f"table.{digest_of(body, 8)}"
     kind = f"[{len(texts)} x {ty.ll}]"
     g.declare(name, f"@{name} = private unnamed_addr {space}constant {kind} [{body}], align 16")
     if space:
-        return V(ptr[ty], f"addrspacecast (ptr addrspace(4) @{name} to ptr)")
+        return V(ptr[ty], f"addrspacecast (ptr {space}@{name} to ptr)")
     return V(ptr[ty], f"@{name}")
 
 

@@ -42,7 +42,7 @@ class Target:
     feature_text: str = field(repr=False)  # as LLVM wants it
     vector_bits: int  # 512, 256 or 128: the width that kernels should use
     key: str = field(repr=False)  # hash text: compiler, LLVM, CPU and its whole feature string
-    grid: str = ""  # what runs a kernel's threads: "" nothing (a CPU), "sim" the simulator, "ptx"
+    grid: str = ""  # what runs a kernel's threads: "" nothing (a CPU), "sim", "ptx", "spirv"
     access: Any = field(default=None, repr=False)  # sim: the Spec that finds what a pointer names
 
     def has(self, feature: str) -> bool:
@@ -109,6 +109,14 @@ def nvptx(sm: int, alone: bool = False) -> Target:
     return Target(
         "nvptx64", "nvptx64-nvidia-cuda", cpu, frozenset(), features, 128, key, grid="ptx"
     )
+
+
+@cache
+def spirv() -> Target:
+    """Any device of OpenCL that takes SPIR-V 1.4 and has sub-groups of 32."""
+    triple = "spirv64v1.4-unknown-unknown"
+    key = f"{compiler_hash()}|{binding().llvm_version_info}|{triple}"
+    return Target("spirv64", triple, "", frozenset(), "", 128, key, grid="spirv")
 
 
 PTX_VERSIONS = {75: 63, 80: 70, 86: 71, 89: 78, 90: 78, 100: 86, 120: 87}

@@ -7,9 +7,10 @@ suspends and keeps what lives across, and ``devices/sim`` resumes the threads of
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from antorcha.lang.native.grid import PARAMETER_WORDS, SIMULATED_THREAD
+from antorcha.lang.native.grid import PARAMETER_WORDS, SIMULATED_THREAD, WARP
 from antorcha.lang.native.lower.module import LoweredModule
 
 if TYPE_CHECKING:
@@ -118,4 +119,47 @@ class PtxModule(GridModule):
         ])  # fmt: skip
 
 
-MODULES: dict[str, type[GridModule]] = {"sim": SimulatedModule, "ptx": PtxModule}
+class SpirvModule(GridModule):
+    """A kernel of OpenCL's; its one argument is the address of the launch's words.
+
+    Pointers are generic ones (``addrspace(4)``): SPIR-V's back end takes plain ones for pointers to
+    a function's own memory.
+    """
+
+    swaps = False  # do lanes show one another values?
+
+    def definition(self, spec: Spec, name: str, params: list[str], body: Statements) -> str:
+        lines, allocas = body.text(), []
+        for line in body.allocas:
+            place, _, made = line.strip().partition(" = ")
+            allocas += [
+                f"  {place}.own = {made}, addrspace(0)",
+                f"  {place} = addrspacecast ptr addrspace(0) {place}.own to ptr",
+            ]
+        body.allocas = allocas
+        if spec is not self.root:
+            return super().definition(spec, name, params, body)
+        (words,) = params
+        words = f"%{words.rpartition('%')[2]}"
+        given = f"  {words} = addrspacecast ptr addrspace(1) {words}.given to ptr"
+        warp = " !intel_reqd_sub_group_size !1" if self.swaps else ""
+        head = f"define spir_kernel void @{name}(ptr addrspace(1) {words}.given) #0{warp} {{"
+        return "\n".join([head, "entry:", *body.allocas, given, *lines, "}"])
+
+    def ir(self) -> str:
+        text = "\n".join([*self.declarations.values(), *self.functions])
+        text = re.sub(r"\bptr\b(?! addrspace\()", "ptr addrspace(4)", text)
+        return "\n".join([
+            f'target triple = "{self.target.triple}"',
+            re.sub(r"(@llvm\.[\w.]*)", lambda found: found[1].replace(".p0", ".p4"), text),
+            "attributes #0 = { nounwind convergent }",
+            "attributes #1 = { nounwind convergent noinline }",
+            "!0 = !{i32 1}", f"!1 = !{{i32 {WARP}}}", "",
+        ])  # fmt: skip
+
+
+MODULES: dict[str, type[GridModule]] = {
+    "sim": SimulatedModule,
+    "ptx": PtxModule,
+    "spirv": SpirvModule,
+}

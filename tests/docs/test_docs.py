@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 
 import antorcha as torch
+from antorcha.core import switches
 from antorcha.runtime.call import native
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links, missing
 from tests.patience import PATIENCE
@@ -41,6 +42,18 @@ def _as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     yield
     torch.set_num_threads(threads)
     torch.set_rng_state(state)
+
+
+@pytest.fixture(autouse=True)
+def _switches_as_before() -> Iterator[None]:
+    """A guide may set switches that other tests rely on."""
+    every = (switches.matmul, switches.cudnn, switches.libraries)
+    before = [dict(vars(each)) for each in every]
+    yield
+    for each, values in zip(every, before, strict=True):
+        for name, value in values.items():
+            setattr(each, name, value)
+        vars(each).update(values)
 
 
 @pytest.mark.usefixtures("no_collection")

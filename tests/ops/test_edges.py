@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.devices.cpu.template import slot
 from antorcha.ops.kinds.record import T
+from antorcha.runtime.launched import slot_of
 from tests.ops.parity import needs_torch
 
 F = antorcha.nn.functional
@@ -104,7 +104,7 @@ def test_embed_view_wants_a_view() -> None:
 
 
 def test_slots_of_numbers() -> None:
-    assert [slot(kind) for kind in (float, int, bool, complex)] == ["f64", "i64", "i64", "c128"]
+    assert [slot_of(kind) for kind in (float, int, bool, complex)] == ["f64", "i64", "i64", "c128"]
 
 
 def test_iteration_is_one_node() -> None:

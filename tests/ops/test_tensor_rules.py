@@ -87,6 +87,9 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "adaptive_avg_windows3d": (lambda x: F.adaptive_avg_pool3d(x, 2), (1, 1, 3, 3, 3)),
     "adaptive_max_windows3d": (lambda x: F.adaptive_max_pool3d(x, 2), (1, 1, 3, 3, 3)),
     "alias": (T.alias, (3,)),
+    "attention_with_sums": (
+        lambda q, k, v: T.attention_with_sums(q, k, v, 0.5, False)[0], *[(1, 2, 3, 4)] * 3,
+    ),
     "ctc_losses": (
         lambda x: F.ctc_loss(x, antorcha.ones(2, 2).long(), lengths(5), lengths(2)), (5, 2, 3),
     ),

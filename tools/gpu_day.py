@@ -250,10 +250,12 @@ def layers(part: Part) -> Any:
         F = torch.nn.functional
         torch.manual_seed(0)
         for dtype in (torch.float32, torch.bfloat16):
-            image = torch.randn(64 // k, 64 // k, 56, 56).cuda().to(dtype).requires_grad_()
+            image = (
+                torch.randn(64 // k, 64 // k, 56 // k, 56 // k).cuda().to(dtype).requires_grad_()
+            )
             weight = torch.randn(64 // k, 64 // k, 3, 3).cuda().to(dtype).requires_grad_()
             q, key, v = (
-                torch.randn(8, 12, 1024 // k, 64).cuda().to(dtype).requires_grad_()
+                torch.randn(8 // k, 12, 1024 // k, 64).cuda().to(dtype).requires_grad_()
                 for _ in range(3)
             )
             table = torch.randn(50304 // k, 768).cuda().to(dtype).requires_grad_()

@@ -9,7 +9,7 @@ from typing import Any
 
 from nicegui import background_tasks, context, ui
 
-from antorcha.lab import complete, draft, grip, palette, phrases
+from antorcha.lab import complete, draft, grip, marks, palette, phrases
 from antorcha.lab.panes.base import ANSWER, Pane, press
 
 
@@ -205,16 +205,16 @@ class Editor(Pane):
         self._mark_error(place, hints)
 
     def _mark_error(self, place: dict[str, int] | None, hints: list[dict[str, Any]]) -> None:
-        marks = hints
+        found = hints
         tips: dict[int, str] = {}
         if place is not None:
             begin, end = span(self.session.file.text, place)
             if begin < end:
-                marks.append({"kind": "mark", "from": begin, "to": end, "class": "lab-error"})
-            marks.append({"kind": "line", "line": place["line"], "class": "lab-error-line"})
+                found.append({"kind": "mark", "from": begin, "to": end, "class": "lab-error"})
+            found.append({"kind": "line", "line": place["line"], "class": "lab-error-line"})
             result = self.session.result
             tips = {place["line"]: result.get("message") or self.words.death(result)}
-        self.editor.run_method("setDecorations", marks)
+        ui.run_javascript(marks.script(self.editor.id, found))
         self.editor.run_method("setLineTooltips", tips)
         if place is not None and self._revealed != self.session.versions["result"]:
             self.editor.reveal_line(place["line"])

@@ -127,16 +127,20 @@ GROUPS: tuple[Callable[[], Iterator[Case]], ...] = (
 
 def compare_large(number: int, count: int, on: str = "cuda", small: bool = False) -> dict[str, Any]:
     """Part ``number`` of ``count`` of the cases, in three dtypes; products without TF32."""
-    torch.backends.cudnn.allow_tf32 = False
     cases = [
         (case, dtype) for group in GROUPS for case in group() for dtype in TOLERANCE
     ][number::count]  # fmt: skip
-    wrong = []
-    for case, dtype in cases[:1] if small else cases:
-        try:
-            text = difference(case, dtype, on)
-        except Exception:
-            text = f"{case[0]} {dtype}: {traceback.format_exc(limit=-2)}"
-        if text:
-            wrong.append(text)
-    return {"cases": len(cases), "wrong": wrong}
+    before, torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.allow_tf32, False
+    try:
+        found = [told(case, dtype, on) for case, dtype in (cases[:1] if small else cases)]
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+    return {"cases": len(cases), "wrong": [text for text in found if text]}
+
+
+def told(case: Case, dtype: str, on: str) -> str:
+    """`difference`, or the error's text."""
+    try:
+        return difference(case, dtype, on)
+    except Exception:
+        return f"{case[0]} {dtype}: {traceback.format_exc(limit=-2)}"

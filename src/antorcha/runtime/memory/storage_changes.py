@@ -92,36 +92,8 @@ def track(s: ptr[StorageObject]) -> void:
 
 
 @native
-def py_move(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    """(storage, home, pins), checked by `move`: they exchange their memory."""
-    s = ptr[StorageObject](args[0])
-    home = ptr[StorageObject](args[1])
-    pins = PyLong_AsLongLong(args[2])
-    if failed():
-        return None
-    if s.pins > pins or s.nbytes != home.nbytes:
-        complain(CANNOT_MOVE, args[0], NONE, 0)
-        return None
-    memcpy(home.ptr, s.ptr, s.nbytes)
-    address = s.ptr
-    flags = s.flags
-    owner = s.owner
-    s.ptr = home.ptr
-    s.flags = home.flags
-    s.owner = home.owner
-    home.ptr = address
-    home.flags = flags
-    home.owner = owner
-    track(s)
-    track(home)
-    return new_reference(raw(NONE))
-
-
-@native
-def py_exchange(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    """(storage, other), checked by `exchange`."""
-    s = ptr[StorageObject](args[0])
-    other = ptr[StorageObject](args[1])
+def swap(s: ptr[StorageObject], other: ptr[StorageObject]) -> void:
+    """Two storages take over each other's memory; versions stay."""
     address = s.ptr
     nbytes = s.nbytes
     flags = s.flags
@@ -139,6 +111,28 @@ def py_exchange(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     other.block = block
     track(s)
     track(other)
+
+
+@native
+def py_move(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(storage, home, pins), checked by `move`: they exchange their memory."""
+    s = ptr[StorageObject](args[0])
+    home = ptr[StorageObject](args[1])
+    pins = PyLong_AsLongLong(args[2])
+    if failed():
+        return None
+    if s.pins > pins or s.nbytes != home.nbytes:
+        complain(CANNOT_MOVE, args[0], NONE, 0)
+        return None
+    memcpy(home.ptr, s.ptr, s.nbytes)
+    swap(s, home)
+    return new_reference(raw(NONE))
+
+
+@native
+def py_exchange(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(storage, other), checked by `exchange`."""
+    swap(ptr[StorageObject](args[0]), ptr[StorageObject](args[1]))
     return new_reference(raw(NONE))
 
 

@@ -19,29 +19,17 @@ from antorcha.devices.gpu.product_frame import (
     locate,
     word,
 )
-from antorcha.lang.native import f32, i32, i64, inline, native, ptr, select, static, void
+from antorcha.devices.gpu.product_stage import multiply_stage, pitch_of, tile_size, warp_part
+from antorcha.lang.native import i32, i64, inline, native, ptr, select, static, void
 from antorcha.lang.native.grid import WARP, barrier, dynamic_shared, resident_blocks, shared, thread
 from antorcha.lang.native.tensor_cores import (
     commit_copies,
     copy_piece,
-    load_matrices,
-    mma,
     wait_copies,
 )
 
 PIECE = 8  # halves of 16 bytes
 EVERY_GPU = 48 << 10  # bytes of shared memory that a block may have
-
-
-def pitch_of(P: Any, operand: Any, across: int) -> int:
-    """From row to row of a tile in shared memory: of depths, or of what is beside."""
-    return int(P.cut.depth if operand.by_depth else across) + PIECE
-
-
-def tile_size(P: Any, operand: Any, across: int) -> int:
-    """The elements of a tile in shared memory."""
-    lines = across if operand.by_depth else int(P.cut.depth)
-    return lines * pitch_of(P, operand, across)
 
 
 def is_plain(operand: Any) -> bool:
@@ -190,51 +178,6 @@ def copy_each(P, words, operand, to, place, outer, depth, few):
         to[e] = select(inside, place[select(inside, at, P.I(0))], T(0))
 
 
-@inline
-def left_fragment(P, room, start, row, depth):
-    """A warp's 16 x 16 of the left tile."""
-    lane = P.I(thread()) % WARP
-    pitch = static(pitch_of(P, P.a, P.cut.rows))
-    if P.a.by_depth:
-        at = (row + lane % 16) * pitch + depth + lane // 16 * 8
-    else:
-        at = (depth + lane % 8 + lane // 16 * 8) * pitch + row + lane // 8 % 2 * 8
-    return load_matrices(room + (start + at), static(not P.a.by_depth))
-
-
-@inline
-def right_fragment(P, room, start, column, depth):
-    """A warp's 16 x 16 of the right tile: 16 x 8, and the next 8 columns."""
-    lane = P.I(thread()) % WARP
-    pitch = static(pitch_of(P, P.b, P.cut.columns))
-    if P.b.by_depth:
-        at = (column + lane % 8 + lane // 16 * 8) * pitch + depth + lane // 8 % 2 * 8
-    else:
-        at = (depth + lane % 8 + lane // 8 % 2 * 8) * pitch + column + lane // 16 * 8
-    return load_matrices(room + (start + at), static(not P.b.by_depth))
-
-
-@inline
-def multiply_stage(P, left, right, stage, row, column, totals):
-    """Adds the products of a warp's parts of the tiles in a stage."""
-    T = static(P.types[P.a.number])
-    first_a = stage * static(tile_size(P, P.a, P.cut.rows))
-    first_b = stage * static(tile_size(P, P.b, P.cut.columns))
-    for d in static(range(0, P.cut.depth, 16)):
-        xs = [
-            left_fragment(P, left, first_a, row + static(i * 16), d)
-            for i in static(range(len(totals)))
-        ]
-        for j in static(range(0, len(totals[0]), 2)):
-            y = right_fragment(P, right, first_b, column + static(j * 8), d)
-            for i in static(range(len(totals))):
-                one = mma(T, xs[i], [y[0], y[1]], totals[i][j])
-                other = mma(T, xs[i], [y[2], y[3]], totals[i][j + 1])
-                for c in static(range(4)):
-                    totals[i][j][c] = one[c]
-                    totals[i][j + 1][c] = other[c]
-
-
 @native
 def product_cores(words: ptr[i64], *, P) -> void:
     """Words: those of ``OWN_WORDS``, then the operands' axes."""
@@ -255,12 +198,7 @@ def product_cores(words: ptr[i64], *, P) -> void:
     z, part, top, side, lo, hi = block_place(P, words)
     m, n = word(P, words, "m"), word(P, words, "n")
     a, b = factor_place(P, words, P.a, "a", z), factor_place(P, words, P.b, "b", z)
-    high = static(rows // P.cut.warps[0])
-    wide = static(columns // P.cut.warps[1])
-    warp = P.I(thread()) // WARP
-    row = warp // static(P.cut.warps[1]) * high
-    column = warp % static(P.cut.warps[1]) * wide
-    totals = [[[f32(0)] * 4 for j in static(range(wide // 8))] for i in static(range(high // 16))]
+    row, column, totals = warp_part(P)
     from_a = own_pieces(P, words, P.a, rows, top, m)
     from_b = own_pieces(P, words, P.b, columns, side, n)
     for s in static(range(stages - 1)):
@@ -282,7 +220,7 @@ def product_cores(words: ptr[i64], *, P) -> void:
         stage = select(stage == static(stages - 1), P.I(0), stage + 1)
         at = at + depth
     lane = P.I(thread()) % WARP
-    for i in static(range(high // 16)):
-        sums = [totals[i][j // 4][j % 4] for j in static(range(wide // 2))]
+    for i in static(range(len(totals))):
+        sums = [totals[i][j // 4][j % 4] for j in static(range(4 * len(totals[0])))]
         down = top + row + lane // 4 + static(16 * i)
         store_fragments(P, words, z, part, down, side + column, sums)

@@ -20,9 +20,14 @@ from antorcha.devices.gpu.product_frame import (
     locate,
     word,
 )
+from antorcha.devices.gpu.product_stage import (
+    multiply_stage,
+    piece_of,
+    pitch_of,
+    tile_size,
+    warp_part,
+)
 from antorcha.lang.native import (
-    bitcast,
-    f32,
     i32,
     i64,
     inline,
@@ -36,27 +41,8 @@ from antorcha.lang.native.grid import WARP, barrier, dynamic_shared, resident_bl
 from antorcha.lang.native.tensor_cores import (
     commit_copies,
     copy_piece,
-    load_matrices,
-    mma,
-    to_tf32,
     wait_copies,
 )
-
-
-def piece_of(P: Any, operand: Any) -> int:
-    """The elements of a piece."""
-    return 16 // int(P.types[operand.number].size)
-
-
-def pitch_of(P: Any, operand: Any, across: int) -> int:
-    """From row to row of a tile in shared memory: of depths, or of what is beside."""
-    return int(P.cut.depth) + piece_of(P, operand) if operand.by_depth else across + 8
-
-
-def tile_size(P: Any, operand: Any, across: int) -> int:
-    """The elements of a tile in shared memory."""
-    lines = across if operand.by_depth else int(P.cut.depth)
-    return lines * pitch_of(P, operand, across)
 
 
 def shared_bytes(P: Any) -> int:
@@ -151,67 +137,6 @@ def fetch_tile(P, words, operand, room, stage, place, across, sides, at, hi):
                 to[e] = select(there, place[select(there, where + P.I(e), P.I(0))], T(0))
 
 
-@inline
-def as_read(P, operand, fragment):
-    """The words of a fragment as the tensor cores are to read them."""
-    if P.types[operand.number] is not f32:
-        return fragment
-    return [to_tf32(bitcast(f32, w)) for w in fragment]
-
-
-@inline
-def left_fragment(P, room, start, row, depth):
-    """A warp's 16 rows of the left tile, two pieces of the depth."""
-    lane = P.I(thread()) % WARP
-    piece = static(piece_of(P, P.a))
-    pitch = static(pitch_of(P, P.a, P.cut.rows))
-    if P.a.by_depth:
-        at = (row + lane % 16) * pitch + depth + lane // 16 * piece
-        return as_read(P, P.a, load_matrices(room + (start + at)))
-    if piece == 8:
-        at = (depth + lane % 8 + lane // 16 * 8) * pitch + row + lane // 8 % 2 * 8
-        return load_matrices(room + (start + at), True)
-    at = start + (depth + lane % 4) * pitch + row + lane // 4
-    return [to_tf32(room[at + static(w // 2 * 4 * pitch + w % 2 * 8)]) for w in static(range(4))]
-
-
-@inline
-def right_fragment(P, room, start, column, depth):
-    """A warp's 8 columns of the right tile, two pieces of the depth, and the next 8 columns."""
-    lane = P.I(thread()) % WARP
-    piece = static(piece_of(P, P.b))
-    pitch = static(pitch_of(P, P.b, P.cut.columns))
-    if P.b.by_depth:
-        at = (column + lane % 8 + lane // 16 * 8) * pitch + depth + lane // 8 % 2 * piece
-        return as_read(P, P.b, load_matrices(room + (start + at)))
-    if piece == 8:
-        at = (depth + lane % 8 + lane // 8 % 2 * 8) * pitch + column + lane // 16 * 8
-        return load_matrices(room + (start + at), True)
-    at = start + (depth + lane % 4) * pitch + column + lane // 4
-    return [to_tf32(room[at + static(w % 2 * 4 * pitch + w // 2 * 8)]) for w in static(range(4))]
-
-
-@inline
-def multiply_stage(P, left, right, stage, row, column, totals):
-    """Adds the products of a warp's parts of the tiles in a stage."""
-    T = static(P.types[P.a.number])
-    first_a = stage * static(tile_size(P, P.a, P.cut.rows))
-    first_b = stage * static(tile_size(P, P.b, P.cut.columns))
-    for d in static(range(0, P.cut.depth, 2 * piece_of(P, P.a))):
-        xs = [
-            left_fragment(P, left, first_a, row + static(i * 16), d)
-            for i in static(range(len(totals)))
-        ]
-        for j in static(range(0, len(totals[0]), 2)):
-            y = right_fragment(P, right, first_b, column + static(j * 8), d)
-            for i in static(range(len(totals))):
-                one = mma(T, xs[i], [y[0], y[1]], totals[i][j])
-                other = mma(T, xs[i], [y[2], y[3]], totals[i][j + 1])
-                for c in static(range(4)):
-                    totals[i][j][c] = one[c]
-                    totals[i][j + 1][c] = other[c]
-
-
 @native
 def product_pieces(words: ptr[i64], *, P) -> void:
     """Words: those of ``OWN_WORDS``, then the operands' axes."""
@@ -228,12 +153,7 @@ def product_pieces(words: ptr[i64], *, P) -> void:
     a, b = factor_place(P, words, P.a, "a", z), factor_place(P, words, P.b, "b", z)
     sides_a = tile_sides(P, words, P.a, rows, top, word(P, words, "m"))
     sides_b = tile_sides(P, words, P.b, columns, side, word(P, words, "n"))
-    high = static(rows // P.cut.warps[0])
-    wide = static(columns // P.cut.warps[1])
-    warp = P.I(thread()) // WARP
-    row = warp // static(P.cut.warps[1]) * high
-    column = warp % static(P.cut.warps[1]) * wide
-    totals = [[[f32(0)] * 4 for j in static(range(wide // 8))] for i in static(range(high // 16))]
+    row, column, totals = warp_part(P)
     for s in static(range(stages - 1)):
         ahead = lo + static(s * depth)
         fetch_tile(P, words, P.a, left, P.I(s), a, rows, sides_a, ahead, hi)
@@ -253,12 +173,13 @@ def product_pieces(words: ptr[i64], *, P) -> void:
         stage = select(stage == static(stages - 1), P.I(0), stage + 1)
         at = at + depth
     lane = P.I(thread()) % WARP
-    own_rows = [top + row + lane // 4 + static(8 * i) for i in static(range(high // 8))]
+    own_rows = [top + row + lane // 4 + static(8 * i) for i in static(range(2 * len(totals)))]
     own_columns = [
-        side + column + lane % 4 * 2 + static(j // 2 * 8 + j % 2) for j in static(range(wide // 4))
+        side + column + lane % 4 * 2 + static(j // 2 * 8 + j % 2)
+        for j in static(range(2 * len(totals[0])))
     ]
     sums = [
-        [[totals[i // 2][j // 2][i % 2 * 2 + j % 2]] for j in static(range(wide // 4))]
-        for i in static(range(high // 8))
+        [[totals[i // 2][j // 2][i % 2 * 2 + j % 2]] for j in static(range(2 * len(totals[0])))]
+        for i in static(range(2 * len(totals)))
     ]
     finish(P, words, z, part, own_rows, own_columns, sums, True, 2)

@@ -26,11 +26,11 @@ from antorcha.runtime.cpython import Py_DecRef
 from antorcha.runtime.launch import AGAIN, make_launch
 from antorcha.runtime.launched import slot_of
 from antorcha.runtime.memory.device_memory import (
-    REMEMBERED,
     DeviceHome,
     DevicePool,
     get_ready,
     is_ready,
+    note_launch,
 )
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.memory.storage import StorageObject, make_storage
@@ -168,9 +168,7 @@ def run_grid(bufs: ptr[raw], desc: ptr[i64]) -> i64:
             fill_words(words, step, bufs, scratch, constants, report)
             status = launch_step(home, step, parameters)
         at = ptr[i64](step + 1) + step.sources + step.own
-    pool = ptr[DevicePool](home.pool)
-    pool.last[pool.launches % REMEMBERED] = g.name
-    pool.launches += 1
+    note_launch(ptr[DevicePool](home.pool), g.name)
     drop_scratch(scratch, g.temporaries)
     return status
 
@@ -255,6 +253,11 @@ def _prepare(binding_of: Callable[[], GridBinding | None]) -> None:
     gpu.make_ready()
 
 
+def owner_of(launch: Any) -> Callable[[], Owner | None]:
+    """The owner of a launch's words, as long as it lives."""
+    return weakref.ref(launch.fresh.__self__.owner)
+
+
 def bound(
     device: CudaBackend, loaded: LoadedPlan, what: Any, outs: Sequence[Layout], ins: Sequence[Any]
 ) -> LaunchWithOwner | None:
@@ -269,6 +272,5 @@ def bound(
     slots = [slot_of(o) for o in outs], [slot_of(i) for i in ins]
     address = run_grid.spec().addr
     made = make_launch(address, desc, *slots, 0, binding.fail, what, room=device.room)
-    owner: Any = made.fresh.__self__.owner  # type: ignore[attr-defined]
-    binding.owner = weakref.ref(owner)
+    binding.owner = owner_of(made)
     return made

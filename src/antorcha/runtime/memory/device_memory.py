@@ -291,6 +291,13 @@ def asked_python(home: ptr[DeviceHome], nbytes: i64) -> raw:
     return result
 
 
+@native
+def note_launch(pool: ptr[DevicePool], name: i64) -> void:
+    """Notes the number of the name of what was launched, for errors."""
+    pool.last[pool.launches % REMEMBERED] = name
+    pool.launches += 1
+
+
 # ---- for Python
 @native
 def py_enter(_self: raw, args: ptr[raw], _nargs: i64) -> raw:

@@ -15,19 +15,17 @@ from antorcha.devices.cuda.libraries import cudnn
 from antorcha.devices.cuda.libraries.machine_code import (
     address_of,
     kernel_t,
-    note_launch,
-    owner_of,
     place_of,
     run_other,
     take_scratch,
 )
-from antorcha.devices.cuda.native_launch import NO_MEMORY
+from antorcha.devices.cuda.native_launch import NO_MEMORY, owner_of
 from antorcha.devices.cuda.streams import name_number
 from antorcha.lang.native import array, func, i32, i64, local, native, ptr, raw, struct
 from antorcha.runtime.cpython import Py_DecRef, PyLong_FromLongLong, PyObject_Vectorcall
 from antorcha.runtime.launch import AGAIN, make_launch
 from antorcha.runtime.launched import slot_of
-from antorcha.runtime.memory.device_memory import DeviceHome, DevicePool, is_ready
+from antorcha.runtime.memory.device_memory import DeviceHome, DevicePool, is_ready, note_launch
 from antorcha.runtime.memory.layout import Layout
 
 if TYPE_CHECKING:
@@ -170,6 +168,7 @@ class ConvolutionBinding:
         after, after_words = 0, 0
         if of.add_bias is not None:
             owner = owner_of(of.add_bias.keep)()
+            assert owner is not None
             after, after_words = owner.kernel, owner.address
         return [
             id(self.prepare), of.device.gpu.home.address, name_number("Conv"),

@@ -1,20 +1,16 @@
-"""What launches of libraries share in machine code: scratch memory, and what is noted of them."""
+"""What launches of libraries share in machine code: scratch memory, and other launches' kernels."""
 
 from __future__ import annotations
 
 import ctypes
-import weakref
-from collections.abc import Callable
 from typing import Any
 
-from antorcha.lang.native import func, i64, native, ptr, raw, void
+from antorcha.lang.native import func, i64, native, ptr, raw
 from antorcha.runtime.cpython import Py_DecRef, PyObject_Vectorcall
 from antorcha.runtime.launch import AGAIN
 from antorcha.runtime.memory.device_memory import (
     DEVICE_SHIFT,
-    REMEMBERED,
     DeviceHome,
-    DevicePool,
     get_ready,
 )
 from antorcha.runtime.memory.storage import StorageObject, make_storage
@@ -47,13 +43,6 @@ def place_of(scratch: raw) -> raw:
 
 
 @native
-def note_launch(pool: ptr[DevicePool], name: i64) -> void:
-    """Notes what was launched, for errors."""
-    pool.last[pool.launches % REMEMBERED] = name
-    pool.launches += 1
-
-
-@native
 def run_other(kernel: kernel_t, bufs: ptr[raw], desc: ptr[i64]) -> i64:
     """Runs another launch's kernel, and does what it asks for; -1 with an exception."""
     code = kernel(bufs, desc)
@@ -70,8 +59,3 @@ def run_other(kernel: kernel_t, bufs: ptr[raw], desc: ptr[i64]) -> i64:
 def address_of(function: Any) -> int:
     """Where a function of a library's is."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-def owner_of(launch: Any) -> Callable[[], Any]:
-    """The owner of a launch's words, as long as it lives."""
-    return weakref.ref(launch.fresh.__self__.owner)

@@ -17,18 +17,16 @@ from antorcha.devices.cuda.libraries import cublaslt
 from antorcha.devices.cuda.libraries.machine_code import (
     address_of,
     bytes_of,
-    note_launch,
-    owner_of,
     place_of,
     take_scratch,
 )
-from antorcha.devices.cuda.native_launch import NO_MEMORY
+from antorcha.devices.cuda.native_launch import NO_MEMORY, owner_of
 from antorcha.devices.cuda.streams import name_number
 from antorcha.lang.native import array, func, i32, i64, local, native, ptr, raw, struct
 from antorcha.runtime.cpython import Py_DecRef
 from antorcha.runtime.launch import AGAIN, make_launch
 from antorcha.runtime.launched import slot_of
-from antorcha.runtime.memory.device_memory import DeviceHome, DevicePool, is_ready
+from antorcha.runtime.memory.device_memory import DeviceHome, DevicePool, is_ready, note_launch
 from antorcha.runtime.memory.layout import Layout
 
 if TYPE_CHECKING:

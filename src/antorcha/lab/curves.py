@@ -84,6 +84,20 @@ def draw(
     )
 
 
+def loss_told(name: str, curve: dict[str, Any], words: Any) -> str:
+    """How many steps a loss has, and its last value."""
+    last = words.number(f"{float(curve['values'][-1]):.4g}")
+    told: str = words("loss_curve", name, curve["count"], last)
+    return told
+
+
+def losses_told(losses: dict[str, Any], words: Any) -> tuple[str, str]:
+    """The picture of some losses, and what it shows in words; both empty where there are none."""
+    label = "; ".join([loss_told(name, curve, words) for name, curve in losses.items()])
+    axis = words("loss_axis"), words("loss_axis_log")
+    return draw(losses, label, words("step"), axis, words.number) if losses else "", label
+
+
 def first_gap(curve: dict[str, Any]) -> int | None:
     """The first step whose value is NaN or infinite; None where all are numbers.
 

@@ -140,13 +140,7 @@ def _cell(told: whole.TextRun, words: LabWords, asked: str = "") -> Iterator[str
         yield f'<pre class="output bad">{escaped(told.error.rstrip())}</pre>'
     if told.losses:
         shown = dict(list(told.losses.items())[-len(curves.LINES) :])
-        label = "; ".join([
-            words("loss_curve", name, curve["count"],
-                  words.number(f"{float(curve['values'][-1]):.4g}"))
-            for name, curve in shown.items()
-        ])  # fmt: skip
-        axis = words("loss_axis"), words("loss_axis_log")
-        picture = curves.draw(shown, label, words("step"), axis, words.number)
+        picture, label = curves.losses_told(shown, words)
         yield f'<figure>{picture}<figcaption class="muted">{escaped(label)}</figcaption></figure>'
 
 

@@ -99,13 +99,7 @@ def _forward(what: Conv, work: ConvSteps, piece: int) -> None:
     x, x_number = _together(work, work.ins[0], 1, piece)
     of_image, of_result = x.shape[1] // what.groups, what.w[0] // what.groups
     w, w_number = _together(work, work.ins[1], 2, piece)
-    window = ProductWindow(
-        tuple([-p for p in what.padding]), (1,) * len(taps), what.x[2:], tuple(x.strides[2:])
-    )
-    seen = _seen(
-        1, of_image, (what.x[0], *places), (x.strides[0], *what.stride), (*taps, of_image),
-        what.dilation, window,
-    )  # fmt: skip
+    seen = _image_seen(what, x, of_image)
     weights = ProductOperand(
         2, of_result * w.strides[0], axis((of_result,), w.strides[:1]),
         axis((*taps, of_image), (*w.strides[2:], 1)),
@@ -174,13 +168,7 @@ def _weight(what: Conv, work: ConvSteps, piece: int) -> None:
         of_result = y.shape[1] // what.groups
         results = _results(what, y, of_result)
     of_image = x.shape[1] // what.groups
-    window = ProductWindow(
-        tuple([-p for p in what.padding]), (1,) * len(taps), what.x[2:], tuple(x.strides[2:])
-    )
-    seen = _seen(
-        1, of_image, (what.x[0], *places), (x.strides[0], *what.stride), (*taps, of_image),
-        what.dilation, window,
-    )  # fmt: skip
+    seen = _image_seen(what, x, of_image)
     found, number = w, 0
     if (of_image, of_result) != (what.w[1], what.w[0] // what.groups):  # (filled up)
         found = _channels_last((of_result, of_image, *taps), w)
@@ -207,6 +195,18 @@ def _results(what: Conv, y: Layout, channels: int) -> ProductOperand:
     return ProductOperand(
         2, channels * y.strides[1], axis((channels,), y.strides[1:2]),
         replace(axis((what.x[0], *what.y[2:]), (y.strides[0], *y.strides[2:])), fixed=True),
+    )  # fmt: skip
+
+
+def _image_seen(what: Conv, x: Layout, channels: int) -> ProductOperand:
+    """The images as the windows at the results' places see them."""
+    taps, places = what.w[2:], what.y[2:]
+    window = ProductWindow(
+        tuple([-p for p in what.padding]), (1,) * len(taps), what.x[2:], tuple(x.strides[2:])
+    )
+    return _seen(
+        1, channels, (what.x[0], *places), (x.strides[0], *what.stride), (*taps, channels),
+        what.dilation, window,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -153,15 +153,14 @@ def untouched(model: Any) -> Iterator[None]:
 
 # --------------------------------------------------------------------------------------- watching
 @contextmanager
-def _watched(model: Any, calls: dict[int, list[LayerCall]]) -> Iterator[None]:
-    """Notes the calls of every module inside. (A ``forward`` of the instance's own, not a hook: the
-    first hook of a process makes every later call of a module look for hooks.)"""
+def with_forwards(model: Any, watch: Callable[[str, Any], Callable[..., Any]]) -> Iterator[None]:
+    """Inside, each module's calls go to what ``watch(name, module)`` gives, as a ``forward`` of the
+    instance's own. (Not by a hook: the first hook of a process makes every later call of a module
+    look for hooks.)"""
     before = []
     for name, module in model.named_modules():
         before.append((module, module.__dict__.get("forward")))
-        where = f"{name or 'the model'}: {type(module).__name__}"
-        result = calls.setdefault(id(module), [])
-        module.__dict__["forward"] = _noting(module.forward, result, where)
+        module.__dict__["forward"] = watch(name, module)
     try:
         yield
     finally:
@@ -170,6 +169,18 @@ def _watched(model: Any, calls: dict[int, list[LayerCall]]) -> Iterator[None]:
                 del module.__dict__["forward"]
             else:
                 module.__dict__["forward"] = own
+
+
+@contextmanager
+def _watched(model: Any, calls: dict[int, list[LayerCall]]) -> Iterator[None]:
+    """Notes the calls of every module inside."""
+
+    def watch(name: str, module: Any) -> Any:
+        where = f"{name or 'the model'}: {type(module).__name__}"
+        return _noting(module.forward, calls.setdefault(id(module), []), where)
+
+    with with_forwards(model, watch):
+        yield
 
 
 def _noting(forward: Any, calls: list[LayerCall], where: str) -> Any:

@@ -165,14 +165,7 @@ class CellPane(Pane):
             self._detail.set_content("")
 
     def _show_losses(self, losses: dict[str, Any]) -> None:
-        words = self.words
-        label = "; ".join([
-            words("loss_curve", name, curve["count"],
-                  words.number(f"{float(curve['values'][-1]):.4g}"))
-            for name, curve in losses.items()
-        ])  # fmt: skip
-        axis = words("loss_axis"), words("loss_axis_log")
-        picture = curves.draw(losses, label, words("step"), axis, words.number) if losses else ""
+        picture, label = curves.losses_told(losses, self.words)
         caption = f'<p class="lab-caption">{escaped(label)}</p>' if losses else ""
         self._curve.set_content(picture + caption)
 

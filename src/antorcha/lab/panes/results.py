@@ -61,8 +61,7 @@ class Loss(Pane):
         self._picture.set_content(f'{picture}<p class="lab-caption">{escaped(label)}</p>')
 
     def _said(self, name: str, curve: dict[str, Any]) -> str:
-        last = self.words.number(f"{float(curve['values'][-1]):.4g}")
-        said = self.words("loss_curve", name, curve["count"], last)
+        said = curves.loss_told(name, curve, self.words)
         gap = curves.first_gap(curve)
         return said if gap is None else said + self.words("loss_gap", gap)
 

@@ -11,7 +11,7 @@ from typing import Any
 from antorcha.autograd import no_grad
 from antorcha.core.lazy import Array
 from antorcha.inspector.reading import Elements
-from antorcha.inspector.summary.layers import tensors_in, untouched
+from antorcha.inspector.summary.layers import tensors_in, untouched, with_forwards
 from antorcha.lab.views import inputs
 from antorcha.nn.module import Module
 from antorcha.random import get_rng_state, set_rng_state
@@ -85,21 +85,14 @@ def alone(module: Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _watched(model: Module, passes: list[LayerPass]) -> Iterator[None]:
-    """Note the calls of the innermost modules. (By a ``forward`` of the instance's own: the first
-    hook of a process makes every later call of a module look for hooks.)"""
-    before = []
+    """Note the calls of the innermost modules."""
     calls = [0]
-    for name, module in model.named_modules():
-        before.append((module, module.__dict__.get("forward")))
-        module.__dict__["forward"] = _noting(name, module, module.forward, passes, calls)
-    try:
+
+    def watch(name: str, module: Module) -> Any:
+        return _noting(name, module, module.forward, passes, calls)
+
+    with with_forwards(model, watch):
         yield
-    finally:
-        for module, own in before:
-            if own is None:
-                del module.__dict__["forward"]
-            else:
-                module.__dict__["forward"] = own
 
 
 def _noting(

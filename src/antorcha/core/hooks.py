@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from antorcha.runtime.call.node import Node
     from antorcha.runtime.call.plan import Plan
+    from antorcha.runtime.memory.layout import Layout
     from antorcha.runtime.tensor import Tensor
 
 Arguments = tuple[Any, ...]
@@ -50,6 +51,8 @@ class HookTable:
     """native.methods: gives an op, or the in-place form of one, its builtin."""
     native_runs: Callable[[], None]
     """tensor.subclass: is told that the native path runs from now on."""
+    recent_layout: Callable[[Layout], Layout | None] | None = None
+    """native.layouts: the layout that says the same and was made there not long ago."""
     share_array: Callable[[Any], Tensor | None] | None = None
     """native.arrays: a tensor over an array's memory; None: not in this way."""
     plan_of_view: Callable[[Tensor, Any], Plan | None]

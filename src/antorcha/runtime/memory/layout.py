@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antorcha.core.hooks import hooks
 from antorcha.core.shapes import Size, contiguous_strides, extent, is_contiguous, is_symbol, numel
 from antorcha.errors import MissingFeature, OutOfRange, ShapeError
 
@@ -80,7 +81,12 @@ def layout(
 
 
 def _interned(key: tuple[object, ...], result: Layout) -> Layout:
-    """Puts a new layout into the table, and its family into it."""
+    """Puts a new layout into the table, and its family into it; or the one that machine code has
+    made of the same sizes meanwhile."""
+    known = None if hooks.recent_layout is None else hooks.recent_layout(result)
+    if known is not None:
+        _table[key] = known
+        return known
     if result.numel > 1 and result.strides == contiguous_strides(result.shape):
         result.family = family_of(result)
     _table[key] = result

@@ -2,23 +2,25 @@
 
 ``layout_of`` is ``runtime.memory.layout.layout`` for sizes that were worked out natively. It looks
 into a small cache, then into Python's own table, and only then makes a layout, which that table has
-from then on: a shape is one layout, whoever asked for it first.
+from the second time on that it is asked for: most sizes that are new are met once, and what is kept
+of them is what the collector looks at, again and again.
 
 Invariants: the cache owns what it names, and is emptied with the plans (``plan.flush``). Layouts
-that were made here are counted; when there are as many as plans may be, all are forgotten. Making
-one may run any code (a collection): who asks holds the layout that it is to be like.
+that the table was given here are counted; when there are as many as plans may be, all are
+forgotten. Making one may run any code (a collection): who asks holds the layout that it is to be
+like.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from antorcha.core.hooks import hooks
 from antorcha.lang.native import (
     Extern,
     Global,
     array,
     bind,
-    i32,
     i64,
     local,
     native,
@@ -46,7 +48,6 @@ from antorcha.runtime.cpython import (
     PyTuple_New,
     PyTuple_SetItem,
     PyTuple_Size,
-    drop_all,
     drop_one,
     failed,
     fast_def,
@@ -63,9 +64,9 @@ from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.objects import PyType_GenericAlloc, field_offset
 
 PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
-PyDict_SetItem = Extern("PyDict_SetItem", i32, raw, raw, raw)
+PyDict_SetDefault = Extern("PyDict_SetDefault", raw, raw, raw, raw)
 MOST_DIMS = 12
-RECENT = 1024  # layouts in the cache
+RECENT = 256  # layouts in the cache
 KINDS = 64  # families and forms in theirs
 MOST_CREATED = 20_000  # until all are forgotten, as ``plan.LIMIT``
 LARGEST = 1 << 40
@@ -104,6 +105,14 @@ class Sizes:
 
 
 @struct
+class Seat:
+    """A place of the cache."""
+
+    layout: raw
+    known: i64  # has Python's table it?
+
+
+@struct
 class Kin:
     """A family or a form, and what those have in common that share it."""
 
@@ -114,7 +123,7 @@ class Kin:
 
 
 layout_type = Global("antorcha_layout_type", raw)
-recent = Global("antorcha_recent_layouts", raw, RECENT)
+recent = Global("antorcha_recent_layouts", Seat, RECENT)
 table = Global("antorcha_layout_table", raw)  # Python's own
 tuple_new = Global("antorcha_tuple_new", raw)  # tuple.__new__
 families = Global("antorcha_layout_families", Kin, KINDS)
@@ -322,7 +331,7 @@ def fill(
     layout.form = new_reference(raw(NONE))
     layout.ndim = int_object(sizes.ndim)
     layout.numel = int_object(count)
-    layout.high = int_object(high)
+    layout.high = int_object(high) if high != count else new_reference(layout.numel)
     layout.nbytes = int_object(high * int_value(like.itemsize))
     one = layout.ndim is not None and layout.numel is not None
     return one and layout.high is not None and layout.nbytes is not None
@@ -360,39 +369,63 @@ def make(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
 
 
 @native
-def find_or_make(sizes: ptr[Sizes], count: i64, key: raw, shape: raw, strides: raw) -> raw:
-    """The layout of Python's table that has this key, where it is put if there is none."""
-    found = PyDict_GetItemWithError(table[0], key)
-    if found is not None:
-        return new_reference(found)
-    result = raw(0)
-    if not failed():
-        result = make(sizes, count, shape, strides)
-    if result is not None and i64(PyDict_SetItem(table[0], key, result)) != 0:
-        Py_DecRef(result)
-        result = None
-    created[0] += 1
-    return result
-
-
-@native
-def with_key(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
-    """The layout, by its key."""
-    like = ptr[LayoutObject](sizes.like)
-    result = raw(0)
+def key_of(like: ptr[LayoutObject], shape: raw, strides: raw) -> raw:
+    """What a layout of that dtype and device is found by in Python's table; null with an
+    exception."""
     key = PyTuple_New(4)
     if key is not None:
         PyTuple_SetItem(key, 0, new_reference(shape))
         PyTuple_SetItem(key, 1, new_reference(strides))
         PyTuple_SetItem(key, 2, new_reference(like.dtype))
         PyTuple_SetItem(key, 3, new_reference(like.device))
-        result = find_or_make(sizes, count, key, shape, strides)
+    return key
+
+
+@native
+def found_in_python(like: ptr[LayoutObject], shape: raw, strides: raw) -> raw:
+    """The layout of Python's table; null with an exception, or without where there is none."""
+    result = raw(0)
+    key = key_of(like, shape, strides)
+    if key is not None:
+        result = PyDict_GetItemWithError(table[0], key)
+        if result is not None:
+            Py_IncRef(result)
         Py_DecRef(key)
     return result
 
 
 @native
-def cache_at(sizes: ptr[Sizes]) -> ptr[raw]:
+def keep(seat: ptr[Seat]) -> raw:
+    """What a place has, which Python's table has from now on, or what that has by now; null with an
+    exception."""
+    found = new_reference(seat.layout)
+    layout = ptr[LayoutObject](found)
+    kept = raw(0)
+    if created[0] >= MOST_CREATED:
+        created[0] = 0
+        drop_one(PyObject_Vectorcall(flush_plans[0], ptr[raw](0), 0, None))
+    key = key_of(layout, layout.shape, layout.strides)
+    if key is not None and not failed():
+        kept = PyDict_SetDefault(table[0], key, found)  # (borrowed)
+    drop_one(key)
+    if kept is not None:
+        Py_IncRef(kept)
+        put(seat, kept, 1)
+        created[0] += 1
+    Py_DecRef(found)
+    return kept
+
+
+@native
+def put(seat: ptr[Seat], layout: raw, known: i64) -> void:
+    old = seat.layout
+    seat.layout = new_reference(layout)
+    seat.known = known
+    drop_one(old)
+
+
+@native
+def cache_at(sizes: ptr[Sizes]) -> ptr[Seat]:
     """Where a layout is among the recent ones, if it is there."""
     like = ptr[LayoutObject](sizes.like)
     mixed = u64(like.dtype) >> 4
@@ -406,29 +439,27 @@ def cache_at(sizes: ptr[Sizes]) -> ptr[raw]:
 def layout_of(sizes: ptr[Sizes]) -> raw:
     """The one layout that says this; null with an exception, or without where they are too large
     for here."""
-    at = cache_at(sizes)
-    found = at[0]
+    seat = cache_at(sizes)
+    found = seat.layout
     if found is not None and is_that(found, sizes):
-        return new_reference(found)
+        return new_reference(found) if seat.known != 0 else keep(seat)
     result = raw(0)
     count = count_of(sizes)
     if count < 0:
         return result
-    if created[0] >= MOST_CREATED:
-        created[0] = 0
-        drop_one(PyObject_Vectorcall(flush_plans[0], ptr[raw](0), 0, None))
     shape = shape_of(sizes)
     strides = raw(0)
     if shape is not None:
         strides = tuple_of(ref(sizes.strides[0]), sizes.ndim)
-    if strides is not None and not failed():
-        result = with_key(sizes, count, shape, strides)
+    if strides is not None:
+        result = found_in_python(ptr[LayoutObject](sizes.like), shape, strides)
+    known = i64(result is not None)
+    if known == 0 and strides is not None and not failed():
+        result = make(sizes, count, shape, strides)
     drop_one(shape)
     drop_one(strides)
     if result is not None:
-        old = at[0]
-        at[0] = new_reference(result)
-        drop_one(old)
+        put(seat, result, known)
     return result
 
 
@@ -486,8 +517,23 @@ def numbers_in(sizes: ptr[Sizes], row_major: bool) -> raw:
 
 # ---- setting up
 @native
+def py_recent(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
+    """(a layout): the recent one that says the same, which Python's table has from now on; None."""
+    sizes = local(Sizes)
+    if has_dims(args[0]) and read_sizes(args[0], sizes):
+        seat = cache_at(sizes)
+        if seat.layout is not None and is_that(seat.layout, sizes):
+            seat.known = 1
+            return new_reference(seat.layout)
+    return new_reference(raw(NONE))
+
+
+@native
 def py_forget(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
-    drop_all(recent, RECENT)
+    for k in range(RECENT):
+        old = recent[k].layout
+        recent[k].layout = None
+        drop_one(old)
     for k in range(KINDS):
         old = forms[k].found
         forms[k].found = None
@@ -513,3 +559,4 @@ def install() -> None:
     form_in_python.refer_to(layouts.form_of)
     flush_plans.refer_to(plans.flush)
     plans.on_flush(bind(fast_def("forget", py_forget.spec().addr, "Empties the caches.")))
+    hooks.recent_layout = bind(fast_def("recent", py_recent.spec().addr, "The one that says it."))

@@ -46,7 +46,7 @@ def placed() -> list[Spec]:
     """The functions that `install` puts in place."""
     return [
         *[dealloc.dealloc.spec(WHAT=what) for what in (dealloc.TENSOR, dealloc.NODE)],
-        freelist.py_next.spec(), layouts.py_forget.spec(),
+        freelist.py_next.spec(), layouts.py_forget.spec(), layouts.py_recent.spec(),
         *mode.placed(), *operators.placed(),
     ]  # fmt: skip
 

@@ -18,7 +18,7 @@ from typing import Any
 from antorcha.core.lazy import lazy
 from antorcha.core.structs import replace
 from antorcha.devices.cpu.matmul_thin import THIN, by_dots, by_rows
-from antorcha.devices.cpu.template import launch
+from antorcha.devices.cpu.template import launch, transposed
 from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, MatMul
 from antorcha.lang.native import (
@@ -108,21 +108,6 @@ class Job:
 
 
 @inline
-def transposed(S, rows):
-    """L vectors of L: stages of shuffles, each exchanging one bit of row and column."""
-    L = static(S.L)
-    for d in static([1 << s for s in range(S.L.bit_length() - 1)]):
-        low = static(tuple([c if not c & d else S.L + (c ^ d) for c in range(S.L)]))
-        high = static(tuple([c | d if not c & d else S.L + c for c in range(S.L)]))
-        result = [rows[0] for i in static(range(L))]
-        for i in static([i for i in range(S.L) if not i & d]):
-            result[i] = shuffle(rows[i], rows[i | d], low)
-            result[i | d] = shuffle(rows[i], rows[i | d], high)
-        rows = result
-    return rows
-
-
-@inline
 def turn(S, p, lane_step, k, b, few, lanes, to, W, mask):
     """A square of ``pack``: lanes b.. of L (or the mask's) by the few steps from k on."""
     L = static(S.L)
@@ -130,7 +115,7 @@ def turn(S, p, lane_step, k, b, few, lanes, to, W, mask):
         vload(p + (b + i) * lane_step + k, L, first(L, few if b + i < lanes else i64(0)))
         for i in static(range(S.L))
     ]
-    rows = transposed(S, rows)
+    rows = transposed(S.L, rows)
     for q in static(range(S.L)):
         if q < few:
             vstore(to + q * W, rows[q], mask)

@@ -19,10 +19,9 @@ from antorcha.devices.cpu.matmul import (
     rows_in_order,
     shape_of,
     split,
-    transposed,
 )
 from antorcha.devices.cpu.passes import NO_MEMORY, failed
-from antorcha.devices.cpu.template import launch
+from antorcha.devices.cpu.template import launch, transposed
 from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, MatMul
 from antorcha.lang.native import (
@@ -124,7 +123,7 @@ def turn_pairs(S, src, lane_step, p, b, left, count, dst, W):
         )
         for i in static(range(S.L))
     ]  # fmt: skip
-    rows = transposed(S, rows)
+    rows = transposed(S.L, rows)
     for q in static(range(S.L)):
         if q < left:
             vstore(dst + q * W + b, rows[q], first(S.L, W - b))

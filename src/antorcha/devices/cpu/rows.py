@@ -19,6 +19,7 @@ from typing import Any
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.cpu.reduce import halves
+from antorcha.devices.cpu.rows_in_lanes import in_lanes, lanes_kernel
 from antorcha.devices.cpu.template import (
     Template,
     Work,
@@ -99,9 +100,15 @@ class RowsTemplate(Template):
 
     stages: list[Stage]
     seam_types: list[Any]  # of the reductions, then of what is hoisted out of the loops
+    shared: tuple[bool, ...]  # of kernels with rows in lanes: is an operand's row the same for all?
     finals: list[int]  # the outputs that have one value a row
     final: Body | None
     key: str
+
+    def share(self, shared: tuple[bool, ...]) -> None:
+        """Says which operands have one row."""
+        self.shared = shared
+        self.key += f"|{shared}"
 
     def __native_key__(self) -> str:
         return self.key
@@ -297,9 +304,15 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         tuple(program.rows), tuple([o.dtype for o in outs]), tuple([i.dtype for i in ins]), kinds,
     )  # fmt: skip
 
-    def kernel(_: Any) -> Any:
-        return rows_kernel.spec(P=build(what, outs, ins, kinds))
+    shared = in_lanes(what.length, kinds, is_row, columns)
 
-    spec = kept(_kernels, key, kernel, MOST_KEPT)
+    def kernel(_: Any) -> Any:
+        P = build(what, outs, ins, kinds)
+        if shared is None:
+            return rows_kernel.spec(P=P)
+        P.share(shared)
+        return lanes_kernel.spec(P=P)
+
+    spec = kept(_kernels, (*key, shared), kernel, MOST_KEPT)
     words = [rows, what.length, len(sizes), *steps, *words_of(sizes, columns)]
     return launch(spec, words, outs, ins, rows * max(what.length, 1), what)

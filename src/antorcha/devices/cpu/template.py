@@ -25,6 +25,7 @@ from antorcha.lang.native import (
     local,
     ptr,
     raw,
+    shuffle,
     static,
     struct,
     vec,
@@ -121,6 +122,21 @@ def store(p, kind, at, step, value, width, mask):
         vstore(p + at, value, mask)
     else:
         vscatter(p + at * step, lanes(i64, width) * step, value, mask)
+
+
+@inline
+def transposed(count, rows):
+    """A square of as many vectors as they have lanes, transposed: stages of shuffles, each of which
+    exchanges one bit of row and column."""
+    for d in static([1 << s for s in range(count.bit_length() - 1)]):
+        low = static(tuple([c if not c & d else count + (c ^ d) for c in range(count)]))
+        high = static(tuple([c | d if not c & d else count + c for c in range(count)]))
+        result = [rows[0] for i in static(range(count))]
+        for i in static([i for i in range(count) if not i & d]):
+            result[i] = shuffle(rows[i], rows[i | d], low)
+            result[i | d] = shuffle(rows[i], rows[i | d], high)
+        rows = result
+    return rows
 
 
 @inline

@@ -21,6 +21,7 @@ from antorcha.lang.native import (
     Global,
     array,
     bind,
+    i32,
     i64,
     local,
     native,
@@ -37,6 +38,7 @@ from antorcha.runtime.call.native.keys import size_type
 from antorcha.runtime.cpython import (
     FALSE,
     HEADER,
+    IN_LINE,
     NONE,
     TRUE,
     Py_DecRef,
@@ -68,7 +70,7 @@ PyDict_SetDefault = Extern("PyDict_SetDefault", raw, raw, raw, raw)
 MOST_DIMS = 12
 RECENT = 256  # layouts in the cache
 KINDS = 64  # families and forms in theirs
-MOST_CREATED = 20_000  # until all are forgotten, as ``plan.LIMIT``
+MOST_KEPT = 20_000  # until all are forgotten, as ``plan.LIMIT``
 LARGEST = 1 << 40
 """Sizes and strides are less, and so are their products, or the layout is for Python to make."""
 
@@ -132,6 +134,7 @@ forms = Global("antorcha_layout_forms", Kin, KINDS)
 form_in_python = Global("antorcha_form_in_python", raw)  # `layout.form_of`
 flush_plans = Global("antorcha_flush_plans", raw)  # `plan.flush`
 created = Global("antorcha_layouts_created", i64)
+kept_of_them = Global("antorcha_layouts_kept", i64)  # those that Python's table was given
 
 
 # ---- reading layouts
@@ -395,32 +398,48 @@ def found_in_python(like: ptr[LayoutObject], shape: raw, strides: raw) -> raw:
 
 
 @native
-def keep(seat: ptr[Seat]) -> raw:
-    """What a place has, which Python's table has from now on, or what that has by now; null with an
-    exception."""
-    found = new_reference(seat.layout)
-    layout = ptr[LayoutObject](found)
-    kept = raw(0)
-    if created[0] >= MOST_CREATED:
-        created[0] = 0
+def told(layout: raw) -> raw:
+    """The layout that Python's table has for what this one says: this one, where it had none. Null
+    with an exception."""
+    fields = ptr[LayoutObject](layout)
+    found = raw(0)
+    if kept_of_them[0] >= MOST_KEPT:
+        kept_of_them[0] = 0
         drop_one(PyObject_Vectorcall(flush_plans[0], ptr[raw](0), 0, None))
-    key = key_of(layout, layout.shape, layout.strides)
+    key = key_of(fields, fields.shape, fields.strides)
     if key is not None and not failed():
-        kept = PyDict_SetDefault(table[0], key, found)  # (borrowed)
+        found = PyDict_SetDefault(table[0], key, layout)
+    if found is not None:
+        Py_IncRef(found)
+        kept_of_them[0] += 1
     drop_one(key)
-    if kept is not None:
-        Py_IncRef(kept)
-        put(seat, kept, 1)
-        created[0] += 1
-    Py_DecRef(found)
-    return kept
+    return found
+
+
+@native
+def keep(seat: ptr[Seat]) -> raw:
+    """What a place has, asked for once more: Python's table has it from now on. Null with an
+    exception."""
+    layout = new_reference(seat.layout)
+    seat.known = 1
+    found = told(layout)
+    if found is not None:
+        put(seat, found, 1)
+    Py_DecRef(layout)
+    return found
 
 
 @native
 def put(seat: ptr[Seat], layout: raw, known: i64) -> void:
-    old = seat.layout
+    """Gives a place another layout. The one before, where somebody has it still, is to be found by
+    whoever asks for the same."""
+    old, was_known = seat.layout, seat.known
     seat.layout = new_reference(layout)
     seat.known = known
+    if old is not None and was_known == 0 and not (IN_LINE and ptr[i32](old)[0] == 1):
+        drop_one(told(old))
+        if failed():
+            PyErr_Clear()
     drop_one(old)
 
 
@@ -456,6 +475,7 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     known = i64(result is not None)
     if known == 0 and strides is not None and not failed():
         result = make(sizes, count, shape, strides)
+        created[0] += 1
     drop_one(shape)
     drop_one(strides)
     if result is not None:

@@ -1,0 +1,212 @@
+"""The rows template for short rows: a row in each lane of the vectors.
+
+A row that is a few vectors long costs more at its ends than along it: folding the lanes of each
+reduction, and what is computed once a row with all lanes alike. Here a block of as many rows as a
+vector has lanes is transposed into memory on the stack, in squares; a pass goes along the columns
+of all its rows, so that a reduction's lanes are those rows' results; and what is written is
+transposed back. The last block has its last row several times, and writes it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antorcha.devices.cpu.template import (
+    Work,
+    advance,
+    odometer,
+    outputs_at,
+    run_job,
+    transposed,
+    work_of,
+)
+from antorcha.devices.emit import evaluate
+from antorcha.lang.native import (
+    first,
+    i64,
+    inline,
+    local,
+    native,
+    ptr,
+    raw,
+    static,
+    vec,
+    vgather,
+    vload,
+    void,
+    vscatter,
+    vstore,
+)
+
+COLUMNS = 64  # of a row, at most: a multiple of any vector's lanes
+APART = 4  # columns that each reduction adds up apart
+WORTH = 16384  # elements worth waking a thread for
+
+
+def in_lanes(
+    length: int, kinds: str, is_row: Sequence[bool], columns: Sequence[Sequence[Any]]
+) -> tuple[bool, ...] | None:
+    """For which operands all rows are one, where rows are to lie in lanes; None: they are not.
+    columns: each operand's strides from row to row."""
+    for kind, row in zip(kinds, is_row, strict=True):
+        if row and kind != "c":
+            return None
+    if not length <= COLUMNS:
+        return None
+    shared = []
+    for row, steps in zip(is_row, columns, strict=True):
+        shared.append(row and all([type(step) is int and step == 0 for step in steps]))
+    return tuple(shared)
+
+
+@inline
+def read_block(P, p, offsets, n, to):
+    """The rows at the offsets, a vector for each column of theirs."""
+    W = static(P.width)
+    for c in range(0, n, W):
+        mask = first(W, n - c)
+        rows = [vload(p + offsets[j] + c, W, mask) for j in static(range(P.width))]
+        rows = transposed(P.width, rows)
+        for j in static(range(P.width)):
+            vstore(to + (c + j) * W, rows[j], None)
+
+
+@inline
+def write_block(P, p, offsets, n, count, block):
+    """The columns of a block to the first rows of it."""
+    W = static(P.width)
+    for c in range(0, n, W):
+        mask = first(W, n - c)
+        rows = [vload(block + (c + j) * W, W, None) for j in static(range(P.width))]
+        rows = transposed(P.width, rows)
+        for j in static(range(P.width)):
+            if j < count:
+                vstore(p + offsets[j] + c, rows[j], mask)
+
+
+@inline
+def value_of(P, k, p, blocks, fixed, at):
+    """A column of an input."""
+    if P.in_kinds[k] == "s":
+        return fixed[k]
+    if P.shared[P.nout + k]:
+        return vec[P.in_types[k], P.width]((p + at)[0])
+    return vload(blocks[P.nout + k] + at * P.width, P.width, None)
+
+
+@inline
+def run_column(P, S, blocks, ins, fixed, seams, acc, n, at):
+    """One column's part of a pass; the accumulators with it."""
+    W = static(P.width)
+    values = [
+        value_of(P, k, ins[k], blocks, fixed, at) if S.reads[k] else None
+        for k in static(range(P.nin))
+    ]
+    parked = vload(blocks[S.park] + at * W, W, None) if S.unparks else None
+    rest = [vec[i64, W](at) if S.positions else None, vec[i64, W](n)]
+    result = evaluate(S.work, values + seams + rest + [parked], W)
+    count = static(len(S.types))
+    for j in static(range(len(S.outs))):
+        value = vec[P.out_types[S.outs[j]], W](result[count + j])
+        vstore(blocks[S.outs[j]] + at * W, value, None)
+    if S.parks:
+        value = vec[P.out_types[S.park], W](result[len(result) - 1])
+        vstore(blocks[S.park] + at * W, value, None)
+    return [evaluate(S.joins[j], [acc[j], result[j]], W)[0] for j in static(range(count))]
+
+
+@inline
+def run_columns(P, S, blocks, ins, fixed, seams, n):
+    """A pass over a block's columns; its reductions are put among the seams."""
+    W = static(P.width)
+    acc = [
+        [vec[t, W](x) for t, x in static(list(zip(S.types, S.starts)))]
+        for u in static(range(APART))
+    ]
+    whole = n // APART * APART
+    for i in range(0, whole, APART):
+        for u in static(range(APART)):
+            acc[u] = run_column(P, S, blocks, ins, fixed, seams, acc[u], n, i + u)
+    for i in range(whole, n):
+        acc[0] = run_column(P, S, blocks, ins, fixed, seams, acc[0], n, i)
+    for j in static(range(len(S.types))):
+        one = evaluate(S.joins[j], [acc[0][j], acc[1][j]], W)[0]
+        other = evaluate(S.joins[j], [acc[2][j], acc[3][j]], W)[0]
+        seams[S.red_at + j] = evaluate(S.joins[j], [one, other], W)[0]
+
+
+@inline
+def seams_of(P, S, fixed, seams, n):
+    """What a pass has hoisted out of its loop is put among the seams."""
+    if S.hoist is not None:
+        rest = [None, vec[i64, P.width](n), None]
+        result = evaluate(S.hoist, fixed + seams + rest, P.width)
+        for k in static(range(len(result))):
+            seams[S.hoist_at + k] = result[k]
+
+
+@inline
+def run_block(P, outs, ins, offsets, blocks, n, count):
+    """A block, of which `count` rows are to be written."""
+    W = static(P.width)
+    for k in static([k for k in range(P.nin) if P.in_kinds[k] == "c" and P.used[k]]):
+        if not P.shared[P.nout + k]:
+            read_block(P, ins[k], offsets + (P.nout + k) * W, n, blocks[P.nout + k])
+    fixed = [
+        vgather(ins[k], vload(offsets + (P.nout + k) * W, W, None), None)
+        if P.in_kinds[k] == "s" and P.used[k]
+        else None
+        for k in static(range(P.nin))
+    ]
+    seams = [vec[t, P.width](0) for t in static(P.seam_types)]
+    for S in static(P.stages):
+        seams_of(P, S, fixed, seams, n)
+        run_columns(P, S, blocks, ins, fixed, seams, n)
+    for S in static(P.stages):
+        for k in static(S.outs):
+            write_block(P, outs[k], offsets + k * W, n, count, blocks[k])
+    if P.final is not None:
+        rest = [None, vec[i64, P.width](n), None]
+        result = evaluate(P.final, fixed + seams + rest, P.width)
+        for j in static(range(len(P.finals))):
+            k = static(P.finals[j])
+            value = vec[P.out_types[k], P.width](result[j])
+            vscatter(outs[k], vload(offsets + k * W, W, None), value, first(W, count))
+
+
+@native
+def lanes_job(b0: i64, b1: i64, args: raw, *, P) -> void:
+    """Blocks b0..b1."""
+    work = ptr[Work](args)
+    bufs, desc = work.bufs, work.desc
+    W = static(P.width)
+    rows, n, dims = desc[0], desc[1], desc[2]
+    outer = desc + (3 + P.nops)
+    index, offset = odometer(P.nops, outer, dims, b0 * W)
+    none = local(i64, P.nops)
+    for k in static(range(P.nops)):
+        none[k] = 0
+    outs = outputs_at(P, bufs, none)
+    ins = [ptr[P.in_types[k]](bufs[P.nout + k]) for k in static(range(P.nin))]
+    types = static([*P.out_types, *P.in_types])
+    blocks = [local(t, P.width * COLUMNS) for t in static(types)]
+    offsets = local(i64, P.nops * P.width)
+    for b in range(b0, b1):
+        count = min(rows - b * W, i64(W))
+        for j in range(W):
+            for k in static(range(P.nops)):
+                offsets[k * W + j] = offset[k]
+            if j + 1 < count:
+                advance(P.nops, outer, dims, index, offset)
+        advance(P.nops, outer, dims, index, offset)
+        run_block(P, outs, ins, offsets, blocks, n, count)
+
+
+@native
+def lanes_kernel(bufs: ptr[raw], desc: ptr[i64], *, P) -> i64:
+    """All rows, through the pool where there is enough of them."""
+    W = static(P.width)
+    least = max(WORTH // (max(desc[1], 1) * W), 1)
+    run_job(P, lanes_job, work_of(bufs, desc), (desc[0] + W - 1) // W, least)
+    return 0

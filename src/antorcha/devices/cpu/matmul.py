@@ -34,7 +34,6 @@ from antorcha.lang.native import (
     prefetch,
     ptr,
     raw,
-    shuffle,
     static,
     struct,
     vec,

@@ -77,8 +77,13 @@ class Page:
             workplace, words, lesson is not None, is_quiet=not session.has_spoken
         )
         self.view = View(
-            workplace, session, words, lesson, show=self.show,
-            maximiser=self.layout.maximiser, speaks=self.layout.speak,
+            workplace,
+            session,
+            words,
+            lesson,
+            show=self.show,
+            maximiser=self.layout.maximiser,
+            speaks=self.layout.speak,
         )
         self.session = session
         self.words = words

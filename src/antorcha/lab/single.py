@@ -23,7 +23,7 @@ import antorcha
 from antorcha.core.files import write_whole
 from antorcha.inspector.forms import escaped, shape_text
 from antorcha.inspector.vocabulary import spoken
-from antorcha.lab import curves, whole
+from antorcha.lab import curves, theme, whole
 from antorcha.lab.export import NotebookWords, quiz_text, step_text
 from antorcha.lab.film import Film
 from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, Quiz, Text

@@ -51,7 +51,7 @@ class WayInWords(Vocabulary):
 STYLE = theme.rules() + (
     "body{margin:0;background:var(--ant-bg);color:var(--ant-fg);"
     "font:var(--type-text)/var(--line-text) var(--lab-sans)}"
-    "main{max-width:62ch;margin:8vh auto;padding:0 var(--space-24)}"
+    "main{max-width:62ch;margin:var(--space-40) auto;padding:0 var(--space-24)}"
     "p.brand{color:var(--ant-accent);font-weight:650;margin:0}"
     "h1{font-size:var(--type-title);line-height:var(--line-title);"
     "margin:var(--space-4) 0 var(--space-12)}"

@@ -4,6 +4,7 @@ and one action."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 
 from nicegui import ui
 
@@ -24,7 +25,7 @@ def _cells(x: int, y: int, columns: int, rows: int, lit: int) -> str:
 def _layers() -> str:
     """Nodes in three layers, each joined with all of the next."""
     layers = [[(24, y) for y in (12, 32, 52)], [(72, y) for y in (12, 32, 52)], [(120, 32)]]
-    edges = [(a, b) for before, after in zip(layers, layers[1:]) for a in before for b in after]
+    edges = [(a, b) for before, after in pairwise(layers) for a in before for b in after]
     lines = [f'<path d="M{a[0]} {a[1]}L{b[0]} {b[1]}"/>' for a, b in edges]
     dots = [
         f'<circle cx="{x}" cy="{y}" r="7"{_LIT * (x == 120)}/>'
@@ -56,7 +57,8 @@ _PICTURES = {
     ),
     "profiler": _bars(),
     "pictures": (
-        '<rect x="24" y="4" width="96" height="56" rx="4"/><circle class="lit" cx="98" cy="20" r="7"/>'
+        '<rect x="24" y="4" width="96" height="56" rx="4"/>'
+        '<circle class="lit" cx="98" cy="20" r="7"/>'
         '<path d="M26 52L54 26L74 44L88 34L118 56"/>'
     ),
 }  # fmt: skip

@@ -53,7 +53,7 @@ def test_without_the_extra_the_command_says_what_to_install(
 
 def test_a_lesson_a_number_or_a_file_opens_first(tmp_path: Path) -> None:
     options = app.CommandOptions(folder=tmp_path)
-    assert app.first_page(None, options).first == "/lesson/fundamentals"
+    assert app.first_page(None, options).first == "/home"  # the very first time
     assert app.first_page("1", options).first == "/lesson/fundamentals"
     opened = app.first_page(str(tmp_path / "deep" / "mine.py"), options)
     assert (opened.first, opened.folder) == ("/file/mine.py", tmp_path / "deep")
@@ -65,15 +65,15 @@ def test_the_lab_opens_where_it_was_left(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("")
     for last, opened in {
         "/lesson/memory": "/lesson/memory", "/file/mine.py": "/file/mine.py",
-        "/file/gone.py": "/lesson/fundamentals", "/lesson/gone": "/lesson/fundamentals",
-        "/lesson/*": "/lesson/fundamentals", "//evil.example": "/lesson/fundamentals",
-        "/file/../../x.py": "/lesson/fundamentals", "": "/lesson/fundamentals",
+        "/file/gone.py": "/home", "/lesson/gone": "/home",
+        "/lesson/*": "/home", "//evil.example": "/home",
+        "/file/../../x.py": "/home", "": "/home",
     }.items():  # fmt: skip
         memory.write_text(json.dumps({"last": last}))
         assert app.first_page(None, options).first == opened, last
         assert app.first_page("1", options).first == "/lesson/fundamentals"
     memory.write_text('{"last": 3}')
-    assert app.first_page(None, options).first == "/lesson/fundamentals"
+    assert app.first_page(None, options).first == "/home"
 
 
 def test_an_unknown_lesson_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:

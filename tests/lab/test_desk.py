@@ -295,7 +295,7 @@ def test_a_lesson_has_a_table_of_contents(learner: Learner) -> None:
 
 
 def test_the_lab_opens_where_one_was(lab: Lab, learner: Learner) -> None:
-    other = Lab(lab.folder)
+    other = Lab(lab.folder, "")
     try:
         assert "/lesson/memory?" in other.address
     finally:

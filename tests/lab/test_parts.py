@@ -70,7 +70,14 @@ def test_every_word_is_used_and_every_used_word_is_there() -> None:
     others = ("words.py", "check.py", "export.py")  # with words of their own
     source = "".join(path.read_text() for path in LAB.rglob("*.py") if path.name not in others)
     own = (LAB / "words.py").read_text()
-    built = ("ended_", "problem_", "profile_", "split_", "view_")  # composed where they are said
+    built = (
+        "ended_",
+        "problem_",
+        "profile_",
+        "split_",
+        "tab_",
+        "view_",
+    )  # composed where they are said
     hints = {f"{key}_hint" for key in ("run", "stop", "reset")}
     for key in words.WORDS:
         is_said = re.search(f"[\"']{key}[\"']", source) or f'self("{key}"' in own

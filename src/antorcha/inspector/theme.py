@@ -36,14 +36,6 @@ DARK = {
     "good": "#4ac26b",
     "bad": "#ff7b72",
 }
-EDGE_LIGHT, EDGE_DARK = "#8791a1", "#6b7688"
-"""Edges of what can be pressed or filled in (WCAG 2.2, 1.4.11: 3:1 on the page)."""
-TYPE_SIZES = (12, 13.5, 16, 20, 28)
-"""Pixels of text on pages: notes, code and controls, reading, titles of parts, the title."""
-SPACES = (4, 8, 12, 16, 24, 40)
-"""Pixels between things."""
-RADII = (4, 8)
-"""Pixels: corners of small controls, and of what holds others."""
 SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif"
 MONO = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 

@@ -37,7 +37,7 @@ class CommandOptions:
     port: int = 0  # 0: a free one
     host: str = LOOPBACK
     folder: Path = field(default_factory=lambda: Path.home() / "antorcha-lab")
-    first: str = "/lesson/fundamentals"  # the page that opens
+    first: str = "/home"  # the page that opens
     own: tuple[Path, ...] = ()  # lessons outside the course
     limits: Limits = field(default_factory=Limits)
     browser: bool = True

@@ -7,13 +7,11 @@ from typing import Any
 
 from nicegui import context, ui
 
-from antorcha.inspector.theme import LIGHT
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab.panes.base import ANSWER
+from antorcha.lab.theme import ACCENT
 from antorcha.lab.words import LabWords
 from antorcha.lab.workplace import Workplace
-
-ACCENT = LIGHT["accent"]  # of filled buttons, with white upon it, in both themes
 
 
 class Appearance:

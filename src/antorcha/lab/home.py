@@ -56,7 +56,8 @@ class HomePage:
         with ui.element("main").classes("lab-home") as self._main:
             if self.project is not None:
                 self._goal(self.project)
-            self._way_on()
+            else:
+                self._way_on()
             self._redo()
             self._map()
             self._files()
@@ -84,6 +85,7 @@ class HomePage:
                 title = ui.label(words("goal")).classes("lab-h1")
                 title.props('role="heading" aria-level="1"')
                 ui.label(words("goal_says")).classes("lab-goal-says")
+                self._way_on()
                 with ui.element("ol").classes("lab-stages"):
                     for number, (key, slug) in enumerate(goal.STAGES.items(), 1):
                         self._stage(number, key, slug, project)

@@ -33,6 +33,8 @@ SPLITS = {
     "low": Split(True, 50, 15, 85),  # the terminal | what is inside
 }
 
+QUIET = 70.0  # the editor's share while the terminal has no text
+
 # Of a line that is dragged, or moved with the arrow keys: the share changes at once, and the lab is
 # told when it is done. A double click gives the usual share.
 _DRAG = """
@@ -89,9 +91,12 @@ class PageLayout:
         workplace: remembers it.
         words: of the page.
         with_lesson: is there a lesson beside the editor?
+        is_quiet: has the terminal no text yet? It is low then, unless somebody dragged its line.
     """
 
-    def __init__(self, workplace: Workplace, words: LabWords, with_lesson: bool) -> None:
+    def __init__(
+        self, workplace: Workplace, words: LabWords, with_lesson: bool, *, is_quiet: bool = False
+    ) -> None:
         self.workplace = workplace
         self.words = words
         self.with_lesson = with_lesson
@@ -99,9 +104,13 @@ class PageLayout:
         kept = workplace.memory.get("layout")
         kept = kept if isinstance(kept, dict) else {}
         self.shares = {name: _share(name, kept.get(name)) for name in SPLITS}
+        self.is_quiet = is_quiet and "rows" not in kept
+        if self.is_quiet:
+            self.shares["rows"] = QUIET
         full = kept.get("full")
         self.full = full if full in PARTS and (with_lesson or full != "lesson") else ""
         self._buttons: dict[str, ui.button] = {}
+        self._bars: dict[str, ui.element] = {}
 
     def main(self) -> ui.element:
         """The element that holds all parts."""
@@ -118,6 +127,7 @@ class PageLayout:
             said = self.words(f"split_{name}")
             bar = ui.element("div").classes(f"lab-split lab-split-{kind} lab-split-{name}")
             bar._props["data-split"] = json.dumps({"name": name, **split._asdict()})
+            self._bars[name] = bar
             bar.props(
                 f'role="separator" tabindex="0" aria-valuenow="{self.shares[name]:.0f}" '
                 f'aria-valuemin="{split.least}" aria-valuemax="{split.most}" '
@@ -147,6 +157,16 @@ class PageLayout:
         self.place = place
         self._main.classes(replace=self._classes())
 
+    def speak(self) -> None:
+        """The terminal has text: give it room."""
+        if not self.is_quiet:
+            return
+        self.is_quiet = False
+        if self.shares["rows"] == QUIET:
+            self._set_share("rows", SPLITS["rows"].usual)
+            self._bars["rows"].props(f'aria-valuenow="{self.shares["rows"]:.0f}"')
+        self._main.classes(replace=self._classes())
+
     def uncover(self, *parts: str) -> None:
         """Let one of these parts be seen, if another one is shown in full."""
         if self.full and self.full not in parts:
@@ -155,7 +175,8 @@ class PageLayout:
     def _classes(self) -> str:
         kind = "lab-with-lesson" if self.with_lesson else "lab-alone"
         full = f" lab-full lab-full-{self.full}" if self.full else ""
-        return f"lab-main {kind} lab-show-{self.place}{full}"
+        quiet = " lab-quiet" if self.is_quiet else ""
+        return f"lab-main {kind} lab-show-{self.place}{full}{quiet}"
 
     def _show_button(self, part: str) -> None:
         is_full = part == self.full
@@ -167,9 +188,12 @@ class PageLayout:
     def _moved(self, event: Any) -> None:
         name, share = event.args if isinstance(event.args, list) else ("", 0)
         if name in SPLITS:
-            self.shares[name] = _share(name, share)
-            self._main.style(f"--lab-{name}: {self.shares[name]:g}")
+            self._set_share(name, _share(name, share))
             self.workplace.remember(layout={name: self.shares[name]})
+
+    def _set_share(self, name: str, share: float) -> None:
+        self.shares[name] = share
+        self._main.style(f"--lab-{name}: {share:g}")
 
 
 def _share(name: str, kept: Any) -> float:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from nicegui import context, ui
 
-from antorcha.inspector.theme import DARK, EDGE_DARK, EDGE_LIGHT, LIGHT
 from antorcha.inspector.vocabulary import LANGUAGES
-from antorcha.lab import lighting
+from antorcha.lab import lighting, theme
 from antorcha.lab.appearance import Appearance
 from antorcha.lab.files import NAME, FileProblem
 from antorcha.lab.home import HomePage
@@ -51,18 +50,14 @@ const [head, body] = document.querySelectorAll("#too_long_message_popup span");
 if (body) [head.textContent, body.textContent] = ["%s", ""];
 """
 _INSIDE = ("inspector", "model", "graph", "loss", "profiler", "pictures")
+_SHORT = ("inspector", "model", "profiler")  # whose tabs have shorter names: all six fit in a row
 _PLACES = ("lesson", "code", "inside")
 
 
 def head() -> str:
-    """What every page's head holds: the styles, and the colours of both themes."""
-    light, dark = [
-        "".join([f"--ant-{name}:{value};" for name, value in colours.items()])
-        for colours in ({**LIGHT, "edge": EDGE_LIGHT}, {**DARK, "edge": EDGE_DARK})
-    ]
-    colours = f":root{{{light}color-scheme:light}}.body--dark{{{dark}color-scheme:dark}}"
+    """What every page's head holds: the design system, and the styles that it is used in."""
     rules = "".join([path.read_text(encoding="utf-8") for path in STYLES])
-    return f"<style>{colours}{rules}</style>"
+    return f"<style>{theme.rules('.body--dark')}{rules}</style>"
 
 
 class Page:
@@ -78,9 +73,17 @@ class Page:
     def __init__(
         self, workplace: Workplace, session: Session, words: LabWords, lesson: Lesson | None
     ) -> None:
-        self.layout = PageLayout(workplace, words, lesson is not None)
+        self.layout = PageLayout(
+            workplace, words, lesson is not None, is_quiet=not session.has_spoken
+        )
         self.view = View(
-            workplace, session, words, lesson, show=self.show, maximiser=self.layout.maximiser
+            workplace,
+            session,
+            words,
+            lesson,
+            show=self.show,
+            maximiser=self.layout.maximiser,
+            speaks=self.layout.speak,
         )
         self.session = session
         self.words = words
@@ -181,9 +184,9 @@ class Page:
                 self._entry(name, f"/file/{name}{lang}", is_here=is_here)
         with ui.row().classes("lab-new"):
             wanted = ui.input(words("new_file_name")).props("dense outlined")
-            ui.button(words("new_file"), on_click=lambda: self._make(wanted.value or "")).props(
-                "no-caps dense unelevated"
-            )
+            make = ui.button(words("new_file"), color=None)
+            make.props("no-caps dense outline")
+            make.on_click(lambda: self._make(wanted.value or ""))
         ui.label(words("about")).classes("lab-about")
 
     def _fill(self, body: ui.element) -> None:
@@ -221,11 +224,12 @@ class Page:
         makers = dict(zip(_INSIDE, (Inspector, ModelPane, GraphPane, Loss, Profiler, Pictures)))
         with ui.element("div").classes("lab-bar lab-bar-tabs"):
             self._inside_tabs = ui.tabs(on_change=lambda event: self._look(str(event.value)))
-            self._inside_tabs.props("dense no-caps outside-arrows mobile-arrows shrink")
+            self._inside_tabs.props("dense no-caps shrink")
             self._inside_tabs.props(f'aria-label="{words("inside")}"')
             with self._inside_tabs:
                 for name in _INSIDE:
-                    ui.tab(name, words(name))
+                    shown = words(f"tab_{name}") if name in _SHORT else words(name)
+                    ui.tab(name, shown).props(f'aria-label="{words(name)}"')
             ui.element("div").classes("lab-gap")
             self.layout.maximiser("inside")
         for name in _INSIDE:

@@ -53,6 +53,7 @@ class Session:
         self.versions: Counter[str] = Counter()
         self.viewers = 0
         self.left = time.monotonic()  # when the last viewer left
+        self._greeted = 0  # where the terminal's text ends that is the lab's own beginning
         self.state = "ready"  # or starting, running, stopping, checking
         self.result: dict[str, Any] = {}
         self.rows: list[dict[str, Any]] = []
@@ -389,6 +390,12 @@ class Session:
         """Begin the terminal's text."""
         if self.screen.is_empty:
             self.say("ready")
+            self._greeted = self.screen.end
+
+    @property
+    def has_spoken(self) -> bool:
+        """Has the terminal more text than what it begins with?"""
+        return self.screen.end > self._greeted
 
     def say(self, key: str, *values: object) -> None:
         """Write a line of the lab's own into the terminal."""

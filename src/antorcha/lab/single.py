@@ -22,9 +22,8 @@ from pygments.lexers.python import PythonLexer
 import antorcha
 from antorcha.core.files import write_whole
 from antorcha.inspector.forms import escaped, shape_text
-from antorcha.inspector.theme import DARK, LIGHT
 from antorcha.inspector.vocabulary import spoken
-from antorcha.lab import curves, whole
+from antorcha.lab import curves, theme, whole
 from antorcha.lab.export import NotebookWords, quiz_text, step_text
 from antorcha.lab.film import Film
 from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, Quiz, Text
@@ -209,13 +208,7 @@ def _fitting(title: str, lang: str, body: Callable[[int, bool], Iterator[str]]) 
 def _page(title: str, lang: str, body: str) -> str:
     """A whole page. Drawings bring their style with them, each its own copy: one is kept."""
     styles = dict.fromkeys(_STYLE_TAG.findall(body))
-    light, dark = [
-        "".join([f"--ant-{name}:{value};" for name, value in colours.items()])
-        for colours in (LIGHT, DARK)
-    ]
     own = STYLE.read_text(encoding="utf-8")
-    theme = f":root{{{light}color-scheme:light dark}}"
-    theme += f"@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
     digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -226,6 +219,6 @@ def _page(title: str, lang: str, body: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>{escaped(title)} · antorcha</title>'
-        f"<style>{theme}{own}{''.join(styles)}</style></head>"
+        f"<style>{theme.rules()}{own}{''.join(styles)}</style></head>"
         f"<body><main>{_STYLE_TAG.sub('', body)}</main><script>{_SCRIPT}</script></body></html>\n"
     )

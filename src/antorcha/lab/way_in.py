@@ -6,8 +6,8 @@ import base64
 import hashlib
 import html
 
-from antorcha.inspector.theme import DARK, LIGHT
 from antorcha.inspector.vocabulary import LANGUAGES, Vocabulary
+from antorcha.lab import theme
 
 
 class WayInWords(Vocabulary):
@@ -48,23 +48,25 @@ class WayInWords(Vocabulary):
     }
 
 
-def _colours(colours: dict[str, str]) -> str:
-    return "".join([f"--{name}:{value};" for name, value in colours.items()])
-
-
-STYLE = (
-    f":root{{{_colours(LIGHT)}color-scheme:light dark}}"
-    f"@media(prefers-color-scheme:dark){{:root{{{_colours(DARK)}}}}}"
-    "body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,-apple-system,"
-    "'Segoe UI',Roboto,'Noto Sans',sans-serif}main{max-width:62ch;margin:8vh auto;padding:0 20px}"
-    "p.brand{color:var(--accent);font-weight:650;margin:0}h1{font-size:26px;margin:4px 0 12px}"
-    "h2{font-size:18px;margin:24px 0 4px}ol{padding-left:22px}li{margin:0 0 10px}"
-    "form{display:flex;flex-wrap:wrap;gap:8px;margin:8px 0}"
-    "input{flex:1 1 240px;font:15px ui-monospace,Menlo,Consolas,monospace;padding:8px 10px;"
-    "border:1px solid var(--line);border-radius:6px;background:var(--panel);color:var(--fg)}"
-    f"button{{font:600 15px system-ui,sans-serif;padding:8px 18px;border:0;border-radius:6px;"
-    f"background:{LIGHT['accent']};color:#fff;cursor:pointer}}.wrong{{color:var(--bad)}}"
-    "input:focus-visible,button:focus-visible{outline:2px solid var(--accent);outline-offset:2px}"
+STYLE = theme.rules() + (
+    "body{margin:0;background:var(--ant-bg);color:var(--ant-fg);"
+    "font:var(--type-text)/var(--line-text) var(--lab-sans)}"
+    "main{max-width:62ch;margin:var(--space-40) auto;padding:0 var(--space-24)}"
+    "p.brand{color:var(--ant-accent);font-weight:650;margin:0}"
+    "h1{font-size:var(--type-title);line-height:var(--line-title);"
+    "margin:var(--space-4) 0 var(--space-12)}"
+    "h2{font-size:var(--type-part);line-height:var(--line-title);"
+    "margin:var(--space-24) 0 var(--space-8)}"
+    "ol{padding-left:var(--space-24)}li{margin:0 0 var(--space-12)}"
+    "form{display:flex;flex-wrap:wrap;gap:var(--space-8);margin:var(--space-8) 0}"
+    "input{flex:1 1 240px;font:var(--type-code)/var(--line-text) var(--lab-mono);"
+    "padding:var(--space-8) var(--space-12);border:1px solid var(--ant-edge);"
+    "border-radius:var(--corner-small);background:var(--ant-panel);color:var(--ant-fg)}"
+    "button{font:600 var(--type-code)/var(--line-text) var(--lab-sans);"
+    "padding:var(--space-8) var(--space-16);border:0;border-radius:var(--corner-small);"
+    f"background:{theme.ACCENT};color:#fff;cursor:pointer}}.wrong{{color:var(--ant-bad)}}"
+    "input:focus-visible,button:focus-visible{outline:2px solid var(--ant-accent);"
+    "outline-offset:2px}"
 )
 POLICY = (
     "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'; style-src "

@@ -158,7 +158,14 @@ WORDS: dict[str, tuple[str, str]] = {
         "> Siguen en marcha hilos que empezó ({0}). Se terminan al reiniciar o volver a ejecutar.",
     ),
     # the inspector and its neighbours
-    "inspector": ("Tensor inspector", "Inspector"),
+    "inspector": ("Tensor inspector", "Inspector de tensores"),
+    "tab_inspector": ("Inspector", "Inspector"),
+    "tab_model": ("Model", "Modelo"),
+    "tab_profiler": ("Profiler", "Perfil"),
+    "run_program": ("Run the program", "Ejecutar el programa"),
+    "empty_lesson": ("The lesson about it: {0}", "La lección que lo cuenta: {0}"),
+    "no_pictures": ("What a program draws with matplotlib shows here.",
+                    "Aquí se ve lo que un programa dibuje con matplotlib."),
     "live": ("Live", "En vivo"),
     "no_tensors": ("Run code to inspect active tensors",
                    "Ejecuta código para inspeccionar los tensores activos"),
@@ -214,10 +221,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "loss_axis_log": ("loss (log scale)", "pérdida (escala log.)"),
     "profiler": ("Profiler", "Perfilador"),
     "profile_run": ("Run and measure", "Ejecutar y medir"),
-    "no_profile": ("Runs the program and measures what every operation takes; if it has not run "
-                   "yet, once before, so that compiling is not counted.",
-                   "Ejecuta el programa y mide lo que tarda cada operación; si aún no se ha "
-                   "ejecutado, antes lo hace una vez, para no contar la compilación."),
+    "no_profile": ("What every operation of the program takes, without the time of compiling.",
+                   "Lo que tarda cada operación del programa, sin contar la compilación."),
     "profile_op": ("Operation", "Operación"),
     "profile_calls": ("Calls", "Llamadas"),
     "profile_own_time": ("Own time", "Tiempo propio"),
@@ -237,12 +242,10 @@ WORDS: dict[str, tuple[str, str]] = {
     # pictures of one's own model
     "model": ("Your model", "Tu modelo"),
     "no_model": (
-        "After a run: pictures of a model that your program holds. What each layer makes of an "
-        "example; what it reads in a drawing of yours; who looks at whom in attention; the plane "
-        "of a network of two inputs.",
-        "Tras ejecutar: imágenes de un modelo que tenga tu programa. Lo que hace cada capa con un "
-        "ejemplo; lo que lee en un dibujo tuyo; quién mira a quién en la atención; el plano de una "
-        "red de dos entradas.",
+        "After a run, your network from inside: its layers, what it reads in your drawing, its "
+        "plane, its attention.",
+        "Tras ejecutar, tu red por dentro: sus capas, lo que lee en tu dibujo, su plano, su "
+        "atención.",
     ),
     "model_of": ("Model", "Modelo"),
     "attention_of": ("Shares", "Pesos"),
@@ -289,7 +292,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "pad_clear": ("Wipe", "Borrar"),
     "pad_undo": ("Take the last line back", "Quitar la última línea"),
     "pad_seen": ("What it is given", "Lo que recibe"),
-    "pad_read": ("It reads {0} ({1} %)", "Lee {0} ({1} %)"),
+    "pad_read": ("It reads {0} ({1}\u00a0%)", "Lee {0} ({1}\u00a0%)"),
     "pad_empty": ("Nothing is drawn yet.", "Aún no hay nada dibujado."),
     "pad_none": ("The model's answer is no choice among classes.",
                  "La respuesta del modelo no es una elección entre clases."),

@@ -27,6 +27,7 @@ class View:
     picture: str = ""  # the picture of a model that a lesson's button asked for last
     show: Callable[[str], None] = field(default=lambda name: None)  # brings a part to the front
     maximiser: Callable[[str], None] = field(default=lambda part: None)  # makes a part's button
+    speaks: Callable[[], None] = field(default=lambda: None)  # told that the terminal has text
 
 
 class Pane:

@@ -66,14 +66,16 @@ class Editor(Pane):
     def _button(self, key: str, icon: str, work: Any) -> ui.button:
         color = "primary" if key == "run" else None
         button = ui.button(self.words(key), icon=icon, color=color, on_click=press(work))
-        button.props(f'no-caps dense unelevated title="{self.words(key + "_hint")}"')
+        button.props(f'no-caps dense unelevated aria-label="{self.words(key)}"')
+        button.props(f'title="{self.words(key + "_hint")}"')
         return button.classes("lab-button")
 
     def _resets(self) -> None:
         """The button that begins again, and its menu: with the process, or with the text."""
         words = self.words
         button = ui.button(words("reset"), icon="restart_alt", color=None)
-        button.props(f'no-caps dense unelevated title="{words("reset_hint")}"')
+        button.props(f'no-caps dense unelevated aria-label="{words("reset")}"')
+        button.props(f'title="{words("reset_hint")}"')
         button.classes("lab-button")
         with button, ui.menu().classes("lab-resets") as menu:
             self._reset_entry("reset_process", "reset_process_hint", press(self._clear))

@@ -11,6 +11,7 @@ from typing import Any
 from nicegui import background_tasks, ui
 
 from antorcha.lab.panes.base import Pane, press, trusted
+from antorcha.lab.panes.empty import EmptyPane
 from antorcha.lab.panes.inspector import told
 
 
@@ -21,7 +22,7 @@ class GraphPane(Pane):
     rests = True
 
     def build(self) -> None:
-        self._hint = ui.label(self.words("no_graph")).classes("lab-empty")
+        self._empty = EmptyPane(self.view, "graph", "graph")
         self._choice = ui.select([], label=self.words("graph_of"), on_change=self._chosen)
         self._choice.props("dense outlined options-dense").classes("lab-input")
         self._lines = ui.button(
@@ -37,13 +38,13 @@ class GraphPane(Pane):
 
     def update(self) -> None:
         result = self.session.result
+        self._empty.show(not result.get("graphs"), "no_graph")
         self._lines.set_enabled(not self.session.busy)
         if result is self._shown:
             return
         self._shown = result
         names = result.get("graphs", [])
         self._lines.set_visibility(bool(names) and result.get("watched") != "lines")
-        self._hint.set_visibility(not names)
         self._choice.set_visibility(bool(names))
         self._picture.set_content("")
         kept = self._choice.value if self._choice.value in names else None

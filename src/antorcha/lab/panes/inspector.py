@@ -15,6 +15,7 @@ from antorcha.inspector.forms import escaped
 from antorcha.lab.child_names import MANY
 from antorcha.lab.panes.applied import AppliedPane
 from antorcha.lab.panes.base import Pane, View, trusted
+from antorcha.lab.panes.empty import EmptyPane
 from antorcha.lab.words import LabWords
 
 # The rows are text of one element, so a click says which row it was in. A key on a row's button
@@ -72,7 +73,7 @@ class Inspector(Pane):
         self._why.on("click", self._apply, js_handler=WHICH)
         self._why.set_visibility(False)
         self._live = ui.label(self.words("live")).classes("lab-live")
-        self._hint = ui.label(self.words("no_tensors")).classes("lab-empty")
+        self._empty = EmptyPane(self.view, "inspector", "creating")
         with ui.element("div").classes("lab-inspect") as self._table:
             self._upper = trusted(classes="lab-rows")
             self._detail = trusted(classes="lab-detail")
@@ -93,8 +94,8 @@ class Inspector(Pane):
         session = self.session
         ran = bool(session.result) or session.busy
         self._live.set_visibility(session.state == "running")
-        self._hint.set_text(self.words("none_left" if ran else "no_tensors"))
-        self._hint.set_visibility(not session.rows and not session.busy)
+        is_empty = not (session.rows or session.busy or session.result.get("explanation"))
+        self._empty.show(is_empty, "none_left" if ran else "no_tensors")
         self._more.set_visibility(len(session.rows) >= MANY)
         if not session.busy and self._open not in [row["name"] for row in session.rows]:
             self._open = None

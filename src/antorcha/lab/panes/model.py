@@ -9,6 +9,7 @@ from nicegui import ui
 
 from antorcha.lab.panes.attention import AttentionPicture
 from antorcha.lab.panes.base import Pane
+from antorcha.lab.panes.empty import EmptyPane
 from antorcha.lab.panes.flow import FlowPicture
 from antorcha.lab.panes.model_picture import ModelPicture, PlanePicture
 from antorcha.lab.panes.pad import PadPicture
@@ -29,9 +30,11 @@ class ModelPane(Pane):
 
     def build(self) -> None:
         words = self.words
-        self._hint = ui.label(words("no_model")).classes("lab-empty")
+        self._empty = EmptyPane(self.view, "model", "perceptron")
         with ui.element("div").classes("lab-model-bar") as self._bar:
             self._kind = ui.toggle({}, on_change=self._chosen).props("no-caps dense unelevated")
+            # (Of names that the framework has no colours for, ours are those of the style sheet.)
+            self._kind.props("toggle-color=chosen toggle-text-color=chosen")
             self._kind.props(f'aria-label="{words("view")}"').classes("lab-kinds")
             self._name = ui.select([], label=words("model_of"), on_change=self._chosen)
             self._name.props("dense outlined options-dense").classes("lab-input")
@@ -63,8 +66,8 @@ class ModelPane(Pane):
         wanted, _, name = self._wish.partition(" ")
         misses = bool(wanted) and wanted not in kinds
         self._bar.set_visibility(bool(kinds))
-        self._hint.set_visibility(misses or not kinds)
-        self._hint.set_text(words("view_not_yet" if misses else "no_model"))
+        self._empty.show(misses or not kinds, "view_not_yet" if misses else "no_model",
+                         leads=not misses)  # fmt: skip
         kept = self._kind.value if self._kind.value in kinds else self._first(kinds)
         if self._wishes and wanted in kinds:
             self._wishes, kept = False, wanted

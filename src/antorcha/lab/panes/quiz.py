@@ -86,8 +86,10 @@ class ChallengePane(Pane):
                     said = trusted(classes="lab-verdict").props('aria-live="polite"')
                     self._said.append(said)
                     self._help(number - 1)
-            self._check = ui.button(words("check"), icon="task_alt", on_click=press(self._run))
-            self._check.props("no-caps dense unelevated").classes("lab-check")
+            self._check = ui.button(
+                words("check"), icon="task_alt", color=None, on_click=press(self._run)
+            )
+            self._check.props("no-caps dense outline").classes("lab-check")
             self._passed = ui.label(words("passed")).classes("lab-passed")
 
     def _open(self) -> None:

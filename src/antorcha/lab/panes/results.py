@@ -9,6 +9,7 @@ from nicegui import ui
 from antorcha.inspector.forms import escaped
 from antorcha.lab import curves
 from antorcha.lab.panes.base import Pane, press, trusted
+from antorcha.lab.panes.empty import EmptyPane
 from antorcha.lab.panes.film import FilmPane
 
 ROWS = 40  # of a profile's table, at most
@@ -17,14 +18,14 @@ ROWS = 40  # of a profile's table, at most
 class Loss(Pane):
     """The curve of every number that the program calls its loss."""
 
-    watches = ("losses",)
+    watches = ("losses", "state")
     rests = True
 
     def build(self) -> None:
-        self._hint = ui.label(self.words("no_loss")).classes("lab-empty")
+        self._empty = EmptyPane(self.view, "loss", "training")
         self._picture = trusted(classes="lab-curves")
         self._pin = ui.button(self.words("pin"), icon="push_pin", color=None)
-        self._pin.props("flat no-caps dense").on_click(self.session.pin)
+        self._pin.props("no-caps dense outline").on_click(self.session.pin)
         self._at: tuple[str, int] | None = None  # where the film stands
         self._film = FilmPane(self.view, self._mark)
         self._film.build()
@@ -45,7 +46,7 @@ class Loss(Pane):
         label = "; ".join(self._said(name, curve) for name, curve in losses.items())
         if len(every) > len(losses):
             label += "; " + self.words("more_curves", ", ".join([*every][: -len(losses)]))
-        self._hint.set_visibility(not losses)
+        self._empty.show(not losses, "no_loss")
         words = self.words
         axis = words("loss_axis"), words("loss_axis_log")
         session = self.session
@@ -73,10 +74,11 @@ class Profiler(Pane):
     rests = True
 
     def build(self) -> None:
-        self._hint = ui.label(self.words("no_profile")).classes("lab-empty")
+        act = "profile_run", "speed", self._start
+        self._empty = EmptyPane(self.view, "profiler", act=act)
         self._button = ui.button(
-            self.words("profile_run"), icon="speed", on_click=press(self._start)
-        ).props("no-caps dense unelevated")
+            self.words("profile_run"), icon="speed", color=None, on_click=press(self._start)
+        ).props("no-caps dense outline")
         self._flame = trusted(classes="lab-flame")
         self._table = trusted(classes="lab-profile")
 
@@ -86,7 +88,8 @@ class Profiler(Pane):
     def update(self) -> None:
         profile = self.session.result.get("profile") or {}
         self._button.set_enabled(not self.session.busy)
-        self._hint.set_visibility(not profile)
+        self._button.set_visibility(bool(profile))
+        self._empty.show(not profile, "no_profile")
         self._flame.set_content(profile.get("flame", {}).get(self.words.lang, ""))
         self._table.set_content(self._rows(profile.get("rows", [])))
 
@@ -122,14 +125,16 @@ class Profiler(Pane):
 class Pictures(Pane):
     """The pictures that the program made with matplotlib."""
 
-    watches = ("pictures",)
+    watches = ("pictures", "state")
 
     def build(self) -> None:
+        self._empty = EmptyPane(self.view, "pictures")
         self._all = trusted(classes="lab-pictures")
         self._count = len(self.session.pictures)
 
     def update(self) -> None:
         pictures = self.session.pictures
+        self._empty.show(not pictures, "no_pictures")
         parts = []
         for number, picture in enumerate(pictures, 1):
             label = escaped(self.words("picture", number))

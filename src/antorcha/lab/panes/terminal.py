@@ -7,9 +7,10 @@ from typing import Any
 
 from nicegui import ui
 
-from antorcha.inspector.theme import DARK, LIGHT
+from antorcha.inspector.theme import MONO
 from antorcha.lab.panes.base import Pane
 from antorcha.lab.screen import USUAL, WIDEST, columns
+from antorcha.lab.theme import DARK, LIGHT, TYPE_SIZES
 
 # The page's own grounds and inks; all colours are readable on them (WCAG AA).
 THEMES: dict[bool, dict[str, str]] = {
@@ -108,8 +109,8 @@ class Terminal(Pane):
             "cursorBlink": False,
             "screenReaderMode": True,
             "scrollback": 5000,
-            "fontSize": 13,
-            "fontFamily": "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace",
+            "fontSize": TYPE_SIZES["code"],
+            "fontFamily": MONO,
             "theme": THEMES[self.view.dark],
         }
         with ui.element("div").classes("lab-terminal"):
@@ -119,7 +120,8 @@ class Terminal(Pane):
         ui.timer(0.1, lambda: ui.run_javascript(script), once=True)
         with ui.element("form").classes("lab-ask").on("submit.prevent", self._send) as self._ask:
             self._line = ui.input(words("input")).props("dense outlined").classes("lab-input")
-            ui.button(words("send"), on_click=self._send).props("no-caps dense unelevated")
+            send = ui.button(words("send"), color=None, on_click=self._send)
+            send.props("no-caps dense outline")
         self._ask.set_visibility(False)
 
     def set_dark(self, dark: bool) -> None:
@@ -166,6 +168,8 @@ class Terminal(Pane):
 
     def refresh(self) -> None:
         super().refresh()
+        if self.session.has_spoken:
+            self.view.speaks()
         if self._room[0]:
             self._show_new()
 

@@ -87,6 +87,19 @@ def test_dims_and_strides(n: int, dtype: str) -> None:
         check(lambda fft, x: fft.rfft(x.swapaxes(0, 1)), signals(shape, dtype), tolerance)
 
 
+def test_rows_just_long_enough_to_be_a_matrix() -> None:
+    """Either side of the length, with factors that suit and without, few rows and many."""
+    for n in (4032, 4095, 4096, 4097, 4099, 4160, 6561, 8192, 9409):
+        for shape in ((n,), (3, n), (2, 2, n), (5, n)):
+            z = signals(shape, "complex64")
+            for call in (*COMPLEX, lambda fft, z: fft.ifft(z, norm="forward")):
+                check(call, z, 2e-6)
+        for shape in ((n, 3), (2, n, 1)):
+            z = signals(shape, "complex64")
+            check(lambda fft, z: fft.fftn(z, axes=[-2]) if fft is np.fft else fft.fft(z, dim=-2),
+                  z, 2e-6)  # fmt: skip
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", LONG)
 def test_a_long_signal(n: int, dtype: str) -> None:
@@ -106,10 +119,12 @@ def test_what_is_no_number_stays_in_its_signal() -> None:
 
 def test_any_number_of_threads_gives_the_same() -> None:
     x, z = antorcha.randn(200, 300), antorcha.randn(1 << 16, dtype=antorcha.complex64)
+    wide = antorcha.randn(1 << 21, dtype=antorcha.complex64)  # enough for threads of ours
     calls = (
         lambda: antorcha.fft.fft2(x),
         lambda: antorcha.fft.rfft(x),
         lambda: antorcha.fft.fft(z),
+        lambda: antorcha.fft.fft(wide),
     )
     threads, found = antorcha.get_num_threads(), []
     try:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import antorcha
+from antorcha.ops.kinds import blas_threads
 from tests.ops.parity import compare, data, functional, needs_torch
 
 SHAPES = [
@@ -269,3 +270,41 @@ def test_complex_weights_of_real_products_are_refused() -> None:
         for name in ("alpha", "beta"):
             with pytest.raises(RuntimeError, match="must be real numbers"):
                 call(one, one, one, **{name: 1j})
+
+
+def test_either_side_of_where_lapack_takes_one_thread() -> None:
+    """Sizes around the limits, whatever the order of the operands; the threads come back."""
+    functions = blas_threads._functions()
+    before = functions[0]() if functions else 0
+    for n in (31, 32, 33, 361, 362, 363):
+        rng = np.random.default_rng(n)
+        a = rng.standard_normal((n, n)) + n**0.5 * np.eye(n)
+        s, b = a + a.T, rng.standard_normal((n, 3))
+        for x, y in ((a, s), (a.T, s.T), (np.asfortranarray(a), np.asfortranarray(s))):
+            A, S = antorcha.from_numpy(x), antorcha.from_numpy(y)
+            found = antorcha.linalg.solve(A, antorcha.from_numpy(b)).numpy()
+            np.testing.assert_allclose(x @ found, b, 0, 1e-9)
+            for upper in "LU":
+                one = antorcha.tril(S) if upper == "L" else antorcha.triu(S)
+                values, vectors = antorcha.linalg.eigh(one, upper)
+                product = vectors @ antorcha.diag(values) @ vectors.mT
+                np.testing.assert_allclose(product.numpy(), y, 0, 1e-9)
+        for singular in (np.zeros((n, n)), np.ones((n, n))):
+            with pytest.raises(RuntimeError, match="singular"):
+                antorcha.linalg.solve(antorcha.from_numpy(singular), antorcha.from_numpy(b))
+    assert functions is None or functions[0]() == before
+
+
+def test_threads_of_lapack_come_back_when_the_last_call_ends() -> None:
+    functions = blas_threads._functions()
+    if functions is None:
+        pytest.skip("SciPy's LAPACK is not OpenBLAS's")
+    before = functions[0]()
+    with blas_threads.threads_for(4096):
+        assert functions[0]() == 1
+        with pytest.raises(ZeroDivisionError), blas_threads.threads_for(4096):
+            _ = 1 / 0
+        assert functions[0]() == 1
+    assert functions[0]() == before
+    with blas_threads.threads_for(1 << 20):
+        assert functions[0]() == before

@@ -14,7 +14,9 @@ from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.ops.kinds import return_types
 from antorcha.ops.kinds.kernel import kernel
 from antorcha.ops.kinds.lapack import (
+    ADJOINT,
     NOT_POSITIVE,
+    PLAIN,
     adjoint,
     bad_pivots,
     by_columns,
@@ -358,8 +360,10 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: Bool = True, adjoin
     def run(lu, pivots, b):
         check_pivots("lu_solve", pivots, lu.shape[-1])
         if left:
-            return solved_with_lu(lu, pivots, b, adjoint)
-        found = solved_with_lu(lu, pivots, np.conj(np.swapaxes(b, -1, -2)), not adjoint)
+            return solved_with_lu(lu, pivots, b, ADJOINT if adjoint else PLAIN)
+        found = solved_with_lu(
+            lu, pivots, np.conj(np.swapaxes(b, -1, -2)), PLAIN if adjoint else ADJOINT
+        )
         return np.conj(np.swapaxes(found, -1, -2))
 
     if not left:

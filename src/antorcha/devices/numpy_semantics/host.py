@@ -78,17 +78,25 @@ def view(layout: Layout, storage: Storage, offset: int) -> Array:
     L.check_inside(layout, storage.nbytes, offset)  # NumPy takes 0 bytes for a buffer of any size
     parts = _parts.get(layout)
     if parts is None:
-        strides = None if layout.contiguous else tuple([s * size for s in layout.strides])
-        parts = tuple(layout.shape), strides, layout.dtype.np
+        parts = tuple(layout.shape), _order(layout), layout.dtype.np
         keep(_parts, layout, parts, MOST_KNOWN)
-    shape, strides, dtype = parts
-    if strides is not None:
-        return as_numpy(storage, offset * size, shape, strides, dtype)
+    shape, order, dtype = parts
+    if type(order) is tuple:
+        return as_numpy(storage, offset * size, shape, order, dtype)
     flat = np.frombuffer(memoryview(storage), dtype, layout.numel, offset * size)
-    return flat if len(shape) == 1 else flat.reshape(shape)
+    return flat if len(shape) == 1 else flat.reshape(shape, order=order)
 
 
-_parts: dict[Layout, Any] = {}  # of arrays: shape, strides in bytes or None, NumPy's dtype
+def _order(layout: Layout) -> str | tuple[int, ...]:
+    """Elements by rows ("C") or by columns ("F"), or else the strides in bytes."""
+    if layout.contiguous:
+        return "C"
+    if layout.ndim == 2 and tuple(layout.strides) == (1, layout.shape[0]):
+        return "F"
+    return tuple([step * layout.itemsize for step in layout.strides])
+
+
+_parts: dict[Layout, Any] = {}  # of arrays: shape, order, NumPy's dtype
 plans.on_flush(_parts.clear)
 MOST_KNOWN = 4096
 

@@ -19,6 +19,7 @@ from antorcha.core.lazy import lazy, np
 from antorcha.core.shapes import contiguous_strides
 from antorcha.errors import AntorchaError, DtypeError, MissingFeature, ShapeError
 from antorcha.lang.kernels import Host, Matrices
+from antorcha.ops.kinds.blas_threads import threads_for
 from antorcha.ops.kinds.kernel import Planned
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.memory import layout as L
@@ -149,14 +150,14 @@ def with_workspace(name: str, *args: Any, of: Array) -> Any:
 
 
 SMALL = 1024
-"""A matrix of so many elements costs less than calling SciPy for it."""
+"""A matrix of a stack of so many elements costs less than calling SciPy for it."""
 BLOCK = 32
 """The columns that LAPACK works on at a time, for which it wants a workspace."""
 
 
 def one_by_one(a: Array) -> bool:
     """Are matrices left to SciPy's functions of one?"""
-    return a.size > 0 and a.shape[-2] * a.shape[-1] > SMALL
+    return a.size > 0 and (a.ndim == 2 or a.shape[-2] * a.shape[-1] > SMALL)
 
 
 def over_stacks(
@@ -169,15 +170,18 @@ def over_stacks(
     shapes and dtypes of the parts that it gives.
     """
     cuts = [x.ndim - n for x, n in zip(stacks, dims, strict=True)]
+    threads = threads_for(math.prod(stacks[0].shape[cuts[0] :]))
     if not any(cuts):  # a matrix, not a stack: no time for what follows
-        parts = zip(run(*stacks), outs, strict=True)
+        with threads:
+            parts = zip(run(*stacks), outs, strict=True)
         return tuple([np.asarray(part, dtype) for part, (_, dtype) in parts])
     batch = np.broadcast_shapes(*[x.shape[:cut] for x, cut in zip(stacks, cuts, strict=True)])
     wide = [np.broadcast_to(x, (*batch, *x.shape[n:])) for x, n in zip(stacks, cuts, strict=True)]
     results = tuple([np.empty((*batch, *shape), dtype) for shape, dtype in outs])
-    for at in np.ndindex(*batch):
-        for result, part in zip(results, run(*[x[at] for x in wide]), strict=True):
-            result[at] = part
+    with threads:
+        for at in np.ndindex(*batch):
+            for result, part in zip(results, run(*[x[at] for x in wide]), strict=True):
+                result[at] = part
     return results
 
 
@@ -226,13 +230,16 @@ def lu_factors(a: Array) -> tuple[Array, ...]:
     return over_stacks(run, [a], [2], outs)
 
 
-def solved_with_lu(lu: Array, pivots: Array, b: Array, adjoint: bool = False) -> Array:
-    """The X of ``A @ X = B``, or of ``A^H @ X = B``, from the LU factors of A."""
+PLAIN, TRANSPOSED, ADJOINT = 0, 1, 2
+
+
+def solved_with_lu(lu: Array, pivots: Array, b: Array, form: int = PLAIN) -> Array:
+    """The X of ``A @ X = B``, of ``A^T @ X = B`` or ``A^H @ X = B``, from the LU factors of A."""
 
     def run(lu: Array, pivots: Array, b: Array) -> tuple[Array]:
         if not b.size:
             return (b,)
-        return (routine("getrs", b.dtype)(lu, pivots - 1, b, trans=2 * adjoint)[0],)
+        return (routine("getrs", b.dtype)(lu, pivots - 1, b, trans=form)[0],)
 
     return over_stacks(run, [lu, pivots, b], [2, 1, 2], [(b.shape[-2:], b.dtype)])[0]
 
@@ -277,6 +284,10 @@ def solution_and_info(
         with suppress(np.linalg.LinAlgError):
             found = np.linalg.inv(a) if b is None else np.linalg.solve(a, b)
             return found, np.zeros(a.shape[:-2], np.int32)
+    if b is not None and a.ndim == 2 and a.flags.c_contiguous:
+        lu, pivots, info = lu_factors(a.T)  # which lies as LAPACK wants it
+        if not info.any():
+            return solved_with_lu(lu, pivots, b, TRANSPOSED), info
     lu, pivots, info = lu_factors(a)
     if check_errors:
         raise_first(op, info, NO_INVERSE if b is None else NO_SOLUTION)
@@ -393,6 +404,8 @@ def eigen(a: Array, lower: bool) -> tuple[Array, ...]:
         return tuple(np.linalg.eigh(a, "L" if lower else "U"))
     n = a.shape[-1]
     name = "heevd" if a.dtype.kind == "c" else "syevd"
+    if name == "syevd" and a.ndim == 2 and a.flags.c_contiguous:
+        a, lower = a.T, not lower  # which lies as LAPACK wants it
     sizes = _best_workspace(name, a.dtype, n, lower=lower)
     room = dict(zip(("lwork", "liwork", "lrwork"), sizes, strict=False))
 

@@ -239,3 +239,25 @@ def test_strides_of_conv1d_of_permuted_operands() -> None:
                 found.append((tuple(made.stride()), made.numpy()))
             assert found[0][0] == found[1][0]
             np.testing.assert_allclose(found[0][1], found[1][1], 1e-5)
+
+
+def test_depthwise_taps_in_a_square_and_not() -> None:
+    """3 x 3 taps side by side have a kernel of their own; on either side of what it is for."""
+    plain = {
+        "groups": 6, "cg": 1, "kg": 1, "n": 2, "taps": [3, 3], "stride": [1, 1],
+        "padding": [1, 1], "dilation": [1, 1], "size": [9, 37], "transposed": False, "bias": True,
+        "dtype": "float32",
+    }  # fmt: skip
+    others: list[dict[str, Any]] = [
+        {}, {"dtype": "float64"}, {"bias": False, "padding": [0, 0]}, {"kg": 2},
+        {"padding": [2, 0]}, {"size": [3, 3], "padding": [0, 0]}, {"size": [1, 5]},
+        {"stride": [2, 1]}, {"stride": [1, 2]}, {"dilation": [2, 1]}, {"taps": [3, 5]},
+        {"taps": [5, 5], "padding": [2, 2]}, {"transposed": True},
+        {name: [value] * 3 for name, value in
+         (("taps", 3), ("stride", 1), ("padding", 1), ("dilation", 1), ("size", 4))},
+        {"taps": [1, 3, 3], "stride": [1] * 3, "padding": [0, 1, 1], "dilation": [1] * 3,
+         "size": [2, 6, 18]},
+    ]  # fmt: skip
+    for other in others:
+        case = {**plain, **other}
+        agree(run(antorcha, case), run(antorcha, case, "reference"), case["dtype"])

@@ -284,3 +284,33 @@ def test_a_long_sum_of_ones_is_exact(count: int) -> None:
     ones = antorcha.ones(1).expand(count)
     assert abs(int(ones.sum()) - count) <= 4
     assert float(ones.mean()) == pytest.approx(1, abs=2e-7)
+
+
+def test_the_first_of_the_most_extreme_is_found() -> None:
+    """Ties, NaN at any place, and elements that are all as extreme as their dtype goes."""
+    wrong = []
+    for dtype in ("float32", "float64", "float16", "int32", "int64", "uint8", "bool"):
+        rng = np.random.default_rng(3)
+        for shape, dim in (((5, 70), 1), ((70, 5), 0), ((3, 40000), 1), ((4, 600, 9), 1)):
+            for case in ("few values", "lowest", "highest", "nan", "one"):
+                x = rng.integers(0, 4, shape).astype(dtype)
+                lowest = np.array(-np.inf if x.dtype.kind == "f" else 0)
+                highest = np.array(np.inf if x.dtype.kind == "f" else 1)
+                if x.dtype.kind in "iu":
+                    lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
+                if case in ("lowest", "highest"):
+                    x[...] = lowest if case == "lowest" else highest
+                if case == "one":
+                    x[...] = lowest
+                    np.moveaxis(x, dim, 0)[-3] = highest
+                if case == "nan" and x.dtype.kind == "f":
+                    np.moveaxis(x, dim, 0)[-3] = np.nan
+                    np.moveaxis(x, dim, 0)[-1] = np.nan
+                a = antorcha.from_numpy(x)
+                calls = [(a.max(dim).indices, np.argmax), (a.min(dim).indices, np.argmin)]
+                if dtype != "bool":
+                    calls += [(a.argmax(dim), np.argmax), (a.argmin(dim), np.argmin)]
+                for found, numpy in calls:
+                    if not np.array_equal(found.numpy(), numpy(x, dim)):
+                        wrong.append((dtype, shape, case, numpy.__name__))
+    assert wrong == []

@@ -79,7 +79,8 @@ class Reduce:
     element's position within the reduced dims (int64). ``merge`` joins two states: expressions over
     state a (inputs 0..s-1) and state b (s..2s-1); it is associative and commutative up to rounding.
     ``finish`` gives the outputs over the state, then the count of elements (float64 or int64).
-    ``start`` is the state of no elements.
+    ``start`` is the state of no elements. ``append``, where there is one, is what ``merge`` comes
+    to if the elements of state b come after all those of state a.
     """
 
     dims: tuple[int, ...]
@@ -88,6 +89,7 @@ class Reduce:
     merge: tuple[Expr, ...]
     finish: tuple[Expr, ...]
     name: str = ""  # sum, max, ...: lets a device recognise the common ones
+    append: tuple[Expr, ...] = ()
 
 
 @struct

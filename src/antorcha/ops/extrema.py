@@ -23,7 +23,6 @@ from antorcha.ops.reduce import beside
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 
-FARTHEST = 2**63 - 1  # a position after all others: that of no element
 NONE = "no extreme value exists"
 
 
@@ -64,8 +63,13 @@ def extreme_with_place(
         take = before(a, i, b, j, greater)
         return E.where(take, b, a), E.where(take, j, i)
 
+    def append(a, i, b, j):
+        take = ~(b <= a if greater else b >= a) & ~E.isnan(a)  # or b is NaN: nothing compares
+        return E.where(take, b, a), E.where(take, j, i)
+
+    # (what no element goes before is the start itself, all of them, and the first is at 0)
     return Folding(
-        start=(low if greater else high, FARTHEST), lift=lambda x, i: (x, i), merge=merge,
+        start=(low if greater else high, 0), lift=lambda x, i: (x, i), merge=merge, append=append,
         finish=(lambda v, i, n: (v, i)) if len(outs) == 2 else (lambda v, i, n: i),
         state=(None, dtypes.int64), outs=outs, empty=NONE,
     )  # fmt: skip

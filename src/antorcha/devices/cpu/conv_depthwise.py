@@ -13,6 +13,7 @@ from antorcha.lang.native import (
     first,
     fma,
     i64,
+    inline,
     memset,
     native,
     ptr,
@@ -54,7 +55,43 @@ def sum_taps(
 
 
 @native
-def forward_job(u0: i64, u1: i64, args: raw, *, S, FLIP, HAS) -> void:
+def sum_square(
+    t: ptr[ConvTask], x: raw, w: raw, start: raw, y: raw, row: i64, *, S, R, K, FLIP, HAS
+) -> void:
+    """The same, in the same order, of K x K taps side by side where rows follow each other: what
+    several rows of results see of the image is read once for all."""
+    T = static(S.T)
+    L = static(S.L)
+    p = ptr[T](x) + table(t, t.row_at)[row]
+    o = ptr[T](y) + row * t.row
+    weights = ptr[T](w)
+    ones = [
+        vec[T, S.L](weights[K * K - 1 - k] if FLIP else weights[k]) for k in static(range(K * K))
+    ]
+    begin = vec[T, S.L](ptr[T](start)[0]) if HAS else vec[T, S.L](0)
+    for i in range(0, t.row, L):
+        few = first(L, t.row - i)
+        acc = [begin for r in static(range(R))]
+        for line in static(range(R + K - 1)):
+            for s in static(range(K)):
+                v = vload(p + (line * t.pitch + s + i), L, few)
+                for r in static(range(max(0, line - K + 1), min(R, line + 1))):
+                    acc[r] = fma(ones[(line - r) * K + s], v, acc[r])
+        for r in static(range(R)):
+            vstore(o + (r * t.row + i), acc[r], few)
+
+
+@inline
+def sum_rows(t, x, w, bias, y, row, S, R, K, FLIP, HAS):
+    """R rows of results; K: of so many taps side by side both ways, or 0."""
+    if K > 0:
+        sum_square(t, x, w, bias, y, row, S=S, R=R, K=K, FLIP=FLIP, HAS=HAS)
+    else:
+        sum_taps(t, x, w, bias, y, row, S=S, R=R, FLIP=FLIP, HAS=HAS)
+
+
+@native
+def forward_job(u0: i64, u1: i64, args: raw, *, S, K, FLIP, HAS) -> void:
     """Planes u0..u1 of the images, and the results that they give."""
     work = ptr[ConvWork](args)
     t = work.task
@@ -80,18 +117,18 @@ def forward_job(u0: i64, u1: i64, args: raw, *, S, FLIP, HAS) -> void:
             bias = work.bias + k * size if HAS else raw(0)
             y = work.out + (u * t.kg + j) * t.pixels * size
             for row in range(0, whole, 4):
-                sum_taps(t, x, w, bias, y, row, S=S, R=4, FLIP=FLIP, HAS=HAS)
+                sum_rows(t, x, w, bias, y, row, S, 4, K, FLIP, HAS)
             for row in range(whole, rows):
-                sum_taps(t, x, w, bias, y, row, S=S, R=1, FLIP=FLIP, HAS=HAS)
+                sum_rows(t, x, w, bias, y, row, S, 1, K, FLIP, HAS)
     release(space)
 
 
 @native
-def depthwise_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, FLIP, HAS) -> i64:
-    """y of (x, w[, bias]); with FLIP the taps are reversed."""
+def depthwise_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, K, FLIP, HAS) -> i64:
+    """y of (x, w[, bias]); with FLIP the taps are reversed. K: see ``sum_rows``."""
     work = work_of(bufs, desc, HAS)
     t = work.task
-    pool_run(address(forward_job, S=S, FLIP=FLIP, HAS=HAS), t.units, t.grain, raw(work))
+    pool_run(address(forward_job, S=S, K=K, FLIP=FLIP, HAS=HAS), t.units, t.grain, raw(work))
     return work.failed
 
 

@@ -59,7 +59,8 @@ def choose(what: Conv, S: ProductShape, has_bias: bool) -> tuple[Any, list[int]]
     if depthwise and (what.kind == "forward" or turned is not None):
         geometry = Geometry(turned or what, S.T.size, S)
         geometry.cut_planes(work_of(what))
-        return depthwise_kernel.spec(S=S, FLIP=flip, HAS=has_bias), geometry.words()
+        options = {"S": S, "K": geometry.square(), "FLIP": flip, "HAS": has_bias}
+        return depthwise_kernel.spec(**options), geometry.words()
     words = Geometry(turned or what, S.T.size, S).words()
     if what.kind == "weight":
         return (depthwise_weight_kernel if depthwise else weight_kernel).spec(S=S), words
@@ -216,6 +217,11 @@ class Geometry:
         self.batch, self.parts, self.part = 1, 1, self.pixels
         self.units = self.n * self.groups
         self.grain = max((UNIT >> 3) * self.units // max(work, 1), 1)
+
+    def square(self) -> int:
+        """3 for 3 x 3 taps side by side whose results' rows see rows that follow each other; 0."""
+        near = self.stride == [1, 1, 1] and self.dilation == [1, 1, 1] and self.out[0] == 1
+        return 3 if near and self.taps == [1, 3, 3] else 0
 
     def used(self, axis: int) -> int:
         """Which remainders modulo the stride some tap sees, as bits."""

@@ -74,20 +74,21 @@ class ReduceTemplate(Template):
 
     def __init__(self, exprs: Any, outs: Sequence[Ty], ins: Sequence[Ty], kinds: str) -> None:
         super().__init__(outs, ins, "", kinds)
-        self.start, lift, merge, finish = exprs
+        self.start, lift, merge, finish, append = exprs
         self.lift, self.merge, self.finish = body_of(lift), body_of(merge), body_of(finish)
+        self.append = body_of(append) if append else self.merge
         self.state_types = [TYPES[e.dtype.name] for e in self.lift.exprs]
         self.nstate = len(self.state_types)
         self.used = self.reads(self.lift)
         self.needs_position = self.nin in E.inputs_used(*self.lift.exprs)
         self.width = lanes_of(max(self.lift.lanes, self.merge.lanes))
-        self.unroll = 4 if self.lift.weight + self.merge.weight <= 12 else 2
+        self.unroll = 4 if self.lift.weight + self.append.weight <= 12 else 2
 
     def __native_key__(self) -> str:
         start = ",".join([float(s).hex() for s in self.start])
         states = ",".join(t.name for t in self.state_types)
         return (
-            f"{self.lift.key}|{self.merge.key}|{self.finish.key}|{start}|{states}|"
+            f"{self.lift.key}|{self.merge.key}|{self.finish.key}|{self.append.key}|{start}|{states}|"
             f"{self.operands_key()}|{self.unroll}"
         )
 
@@ -129,6 +130,12 @@ def merged(P, a, b):
 
 
 @inline
+def appended(P, a, b):
+    """The same where b is of elements after a's."""
+    return evaluate(P.append, a + b, P.width)
+
+
+@inline
 def keep(P, state, result):
     """state[:] = made (a list that lives through a loop stays the same list)."""
     for k in static(range(P.nstate)):
@@ -163,11 +170,11 @@ def fold_segment(P, ins, fixed, steps, base, lo, hi):
         for i in range(block, whole, W * P.unroll):
             for u in static(range(P.unroll)):
                 one = lifted(P, ins, fixed, steps, i + u * W, positions(P, base + i + u * W), None)
-                keep(P, acc[u], merged(P, acc[u], one))
+                keep(P, acc[u], appended(P, acc[u], one))
         for i in range(whole, end, W):
             mask = first(W, end - i)
             one = lifted(P, ins, fixed, steps, i, positions(P, base + i), mask)
-            more = merged(P, acc[0], one)
+            more = appended(P, acc[0], one)
             keep(P, acc[0], [select(mask, more[k], acc[0][k]) for k in static(range(P.nstate))])
         state = acc[0]
         for u in static(range(1, P.unroll)):
@@ -343,11 +350,11 @@ def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
         whole = m // W * W
         for i in range(0, whole, W):
             one = lifted(P, here, fixed, steps, i, position, None)
-            put(P, acc, i, merged(P, loaded(P, acc, i), one))
+            put(P, acc, i, appended(P, loaded(P, acc, i), one))
         for i in range(whole, m, W):
             mask = first(W, m - i)
             one = lifted(P, here, fixed, steps, i, position, mask)
-            put(P, acc, i, merged(P, loaded(P, acc, i), one))
+            put(P, acc, i, appended(P, loaded(P, acc, i), one))
         advance(P.nin, fold_words, shape.fold_dims, index, offset)
 
 
@@ -420,6 +427,7 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     plan = _columns if columns_form else _rows
     words, kinds, kernel = plan(what, layout, ops, kept_dims, folded, count, len(outs))
     exprs = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)
+    exprs = (*exprs, what.append)  # (of real numbers only: complex ones have no order)
     outs_of = tuple([type_or_pair(o) for o in outs])
     ins_of = tuple([type_or_pair(i) for i in ins])
     starts = tuple([(type(s), float(s).hex()) for s in exprs[0]])  # 0.0 and -0.0 are not one

@@ -8,7 +8,7 @@ memory, computes, and writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -81,13 +81,13 @@ def view(layout: Layout, storage: Storage, offset: int) -> Array:
         parts = tuple(layout.shape), _order(layout), layout.dtype.np
         keep(_parts, layout, parts, MOST_KNOWN)
     shape, order, dtype = parts
-    if type(order) is tuple:
+    if isinstance(order, tuple):
         return as_numpy(storage, offset * size, shape, order, dtype)
-    flat = np.frombuffer(memoryview(storage), dtype, layout.numel, offset * size)
+    flat: Array = np.frombuffer(memoryview(storage), dtype, layout.numel, offset * size)
     return flat if len(shape) == 1 else flat.reshape(shape, order=order)
 
 
-def _order(layout: Layout) -> str | tuple[int, ...]:
+def _order(layout: Layout) -> Literal["C", "F"] | tuple[int, ...]:
     """Elements by rows ("C") or by columns ("F"), or else the strides in bytes."""
     if layout.contiguous:
         return "C"
@@ -96,7 +96,9 @@ def _order(layout: Layout) -> str | tuple[int, ...]:
     return tuple([step * layout.itemsize for step in layout.strides])
 
 
-_parts: dict[Layout, Any] = {}  # of arrays: shape, order, NumPy's dtype
+_parts: dict[
+    Layout, tuple[tuple[int, ...], Any, Any]
+] = {}  # of arrays: shape, order, NumPy's dtype
 plans.on_flush(_parts.clear)
 MOST_KNOWN = 4096
 

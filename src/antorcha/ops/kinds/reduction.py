@@ -61,6 +61,7 @@ class Folding:
     acc: DType | None = None  # the dtype that the operand is cast to, when the type rule errs
     before: Folding | None = None  # a first pass, whose one result `lift` gets after the element
     give_before: bool = False  # is that statistic the last result, too?
+    append: Callable[..., Any] | None = None  # `merge` where the second state's elements come later
 
 
 @struct
@@ -243,15 +244,15 @@ def describe(
 ) -> Reduce:
     """The fold's functions as expressions, traced once for operands of one kind."""
     key = (fold, acc, *[layout.dtype for layout in layouts])
-    start, lifted, merged, finished = kept(_traced, key, _trace, _MOST_FOLDS)
-    return Reduce(dims, start, lifted, merged, finished, name)
+    start, lifted, merged, finished, appended = kept(_traced, key, _trace, _MOST_FOLDS)
+    return Reduce(dims, start, lifted, merged, finished, name, appended)
 
 
 _traced: dict[Any, tuple[tuple[Any, ...], ...]] = {}
 
 
 def _trace(key: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
-    """start, lift, merge and finish of (fold, dtype of the state, operands' dtypes ..)."""
+    """start, lift, merge, finish and append of (fold, dtype of the state, operands' dtypes ..)."""
     fold, acc, *own = key
     states = [s or acc for s in fold.state]
     ins = [E.input_(k, acc if k == 0 else dtype) for k, dtype in enumerate(own)]
@@ -260,14 +261,17 @@ def _trace(key: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
     a = [E.input_(k, s) for k, s in enumerate(states)]
     b = [E.input_(len(states) + k, s) for k, s in enumerate(states)]
     merged = as_tuple(fold.merge(*a, *b))
+    appended = as_tuple(fold.append(*a, *b)) if fold.append else ()
     count = E.input_(len(states), dtypes.int64)
     finished = as_tuple(fold.finish(*a, count) if fold.finish else tuple(a))
 
     def typed(values: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple([E.cast(_expr(v, s), s) for v, s in zip(values, states, strict=True)])
 
+    appended = typed(appended) if appended else ()
+
     finished = tuple([_expr(v, acc) for v in finished])
-    return as_tuple(fold.start), typed(lifted), typed(merged), finished
+    return as_tuple(fold.start), typed(lifted), typed(merged), finished, appended
 
 
 def _expr(value: Any, dtype: DType) -> Any:

@@ -80,9 +80,14 @@ class LazyModule(ModuleType):
         return value
 
 
-def lazy(name: str) -> Any:
-    """The module of that name, imported at its first use. Do not keep what may be rebound in it."""
-    _deferred[name] = None
+def lazy(name: str, *, before_forks: bool = True) -> Any:
+    """The module of that name, imported at its first use. Do not keep what may be rebound in it.
+
+    Whoever forks waits for it to be imported, but where `before_forks` is False: for what only a
+    command imports, in its main thread, and which programs are not to load.
+    """
+    if before_forks:
+        _deferred[name] = None
     return LazyModule(name)
 
 

@@ -13,17 +13,11 @@ import pytest
 
 import antorcha
 from antorcha import config
+from antorcha.core.lazy import BY_NAME
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 ROOT = pathlib.Path(antorcha.__file__).parent
-
-ELSEWHERE = (
-    "__config__.py", "__init__.py", "autograd/gradcheck.py", "cli/",
-    "inspector/", "lab/", "nn/state.py", "profiler/", "testing/", "torch_alias.py",
-    "utils/benchmark/", "utils/tensorboard/",
-)  # fmt: skip
-"""Reports and tools, which are not part of an op's call."""
 
 
 def _run(program: str, *arguments: str) -> str:
@@ -36,31 +30,19 @@ def _run(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def _imported_within_functions() -> dict[str, str]:
-    """Modules that functions import, and a file that does so."""
-    found: dict[str, str] = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        name = path.relative_to(ROOT).as_posix()
-        if name.startswith(ELSEWHERE):
-            continue
-        functions = [
-            node for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        ]  # fmt: skip
-        for node in [inner for function in functions for inner in ast.walk(function)]:
-            if isinstance(node, ast.Import):
-                found.update({alias.name: name for alias in node.names})
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                found[node.module] = name
-                package = ROOT.parent / node.module.replace(".", "/")
-                modules = [a.name for a in node.names if (package / f"{a.name}.py").exists()]
-                found.update({f"{node.module}.{each}": name for each in modules})
-    return found
+def _imported_by_name() -> set[str]:
+    """Modules that functions import by ``core.lazy.imported``, and those that attributes import."""
+    calls = [
+        node
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "imported"
+    ]
+    names = {each.value for node in calls for each in node.args if isinstance(each, ast.Constant)}
+    return {*names, *BY_NAME}
 
 
-def test_what_functions_import_is_loaded_before_a_fork():
-    wanted = _imported_within_functions()
-    assert wanted
+def test_what_is_imported_by_name_is_loaded_before_a_fork():
     missing = _run(
         """
         import sys
@@ -69,9 +51,9 @@ def test_what_functions_import_is_loaded_before_a_fork():
         load_deferred()
         print(*[name for name in sys.argv[1:] if name not in sys.modules])
         """,
-        *wanted,
+        *_imported_by_name(),
     ).split()
-    assert not missing, {name: wanted[name] for name in missing}
+    assert not missing
 
 
 def test_no_call_imports_a_module_once_all_is_loaded():

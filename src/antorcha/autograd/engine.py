@@ -24,6 +24,7 @@ from antorcha.autograd.hooks import (
 )
 from antorcha.core import modes
 from antorcha.core.hooks import hooks
+from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError, GraphError, ShapeError
 from antorcha.ops.kinds.derive import in_grad_mode, in_users_mode
 from antorcha.ops.kinds.record import T
@@ -32,6 +33,10 @@ from antorcha.runtime.call.node import RELEASED, Edge, Node, edge_of
 from antorcha.runtime.call.plan import remember, table
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Parameter, Tensor
+
+native_path = lazy("antorcha.runtime.call.native")
+native_nodes = lazy("antorcha.runtime.call.native.nodes")
+replay_sizes = lazy("antorcha.ops.kinds.replay_sizes")
 
 
 def backward(
@@ -73,7 +78,7 @@ def backward(
 def backward_from(root: Tensor, keep: Any) -> bool:
     """The commonest ``backward``: from one number, no view, in the default mode, natively. False,
     and nothing done: it is another."""
-    if modes.busy or not _engine or _engine[0] is None or _engine[1].offs:
+    if modes.busy or not _engine or _engine[0] is None or _engine[1]:
         return False
     layout, fn = root._layout, root._fn
     if fn is None or root._base is not None or layout.numel != 1 or layout.dtype.kind != "f":
@@ -416,25 +421,20 @@ def first_gradients(
     return flat
 
 
-_engine: list[Any] = []  # once somebody has asked: the native engine, or None; the native path
+_engine: list[Any] = []  # once somebody has asked: the native engine, or None; the path's `offs`
 
 
 def _native() -> Any:
     """The native engine's ``walk``; None where it does not run."""
     if not _engine:
-        from antorcha.runtime.call import native
-
-        walk = native.engine(gradients_of, accumulate, sum_of)
-        if walk is None and native.is_awaited():
+        walk = native_path.engine(gradients_of, accumulate, sum_of)
+        if walk is None and native_path.is_awaited():
             return None
-        _engine.extend((walk, native))
+        _engine.extend((walk, native_path.offs))
         if _engine[0] is not None:
-            from antorcha.ops.kinds import replay_sizes
-            from antorcha.runtime.call.native.nodes import promote, promote_kind
-
-            hooks.new_replay, hooks.meet_size = promote, replay_sizes.meet
-            hooks.new_gradient_outline = promote_kind
-    if _engine[0] is None or _engine[1].offs:
+            hooks.new_replay, hooks.meet_size = native_nodes.promote, replay_sizes.meet
+            hooks.new_gradient_outline = native_nodes.promote_kind
+    if _engine[0] is None or _engine[1]:
         return None
     return hooks.profiled_backward if modes.profiled else _engine[0]
 

@@ -9,6 +9,13 @@ from typing import Annotated
 import typer
 
 from antorcha._version import __version__
+from antorcha.core.lazy import lazy
+
+demo_command = lazy("antorcha.cli.demo", before_forks=False)
+info_command = lazy("antorcha.cli.info", before_forks=False)
+lab_command = lazy("antorcha.cli.lab", before_forks=False)
+precompile_command = lazy("antorcha.cli.precompile", before_forks=False)
+runner = lazy("antorcha.cli.runner", before_forks=False)
 
 app = typer.Typer(
     add_completion=False,
@@ -61,8 +68,6 @@ def run(
     """
     # `antorcha.cli.main` runs programs before it comes here: this is the help, and the complaint
     # about a missing argument.
-    from antorcha.cli import runner
-
     flag = ["-m"] if module else []
     raise typer.Exit(runner.run([*flag, script, *(arguments or [])]))
 
@@ -79,8 +84,6 @@ def info(
     ] = None,
 ) -> None:
     """Say what antorcha finds here: versions, CPU, threads, devices, cache."""
-    import antorcha.cli.info as info_command
-
     if calls is not None:
         raise typer.Exit(info_command.show_calls([calls, *(arguments or [])], as_json=as_json))
     info_command.show(as_json=as_json)
@@ -94,8 +97,6 @@ def precompile(
 
     What is compiled is kept on disk for every later program.
     """
-    import antorcha.cli.precompile as precompile_command
-
     raise typer.Exit(precompile_command.main(quiet=quiet))
 
 
@@ -110,8 +111,6 @@ def demo(
     device: Annotated[str, typer.Option(help="Where it trains: cpu, cuda, or sim.")] = "cpu",
 ) -> None:
     """Train a convolutional network on scikit-learn's handwritten digits."""
-    import antorcha.cli.demo as demo_command
-
     raise typer.Exit(
         demo_command.main(epochs=epochs, out=out, seed=seed, batch_size=batch_size, device=device)
     )
@@ -148,8 +147,6 @@ def lab(
 
     Programs run on this computer with your rights. Nobody else can reach the page.
     """
-    import antorcha.cli.lab as lab_command
-
     raise typer.Exit(
         lab_command.main(what, lang=lang, port=port, folder=folder, export=export, seconds=seconds,
                          memory=memory, host=host, browser=browser)

@@ -15,6 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+import antorcha
 
 TEST_SHARE = 5  # one image in so many is kept for the test
 SAMPLES_SHOWN = 24
@@ -47,8 +51,7 @@ def main(*, epochs: int, out: Path, seed: int, batch_size: int, device: str = "c
     if missing:
         print(f"antorcha demo needs {' and '.join(missing)}: pip install 'antorcha[demo]'")
         return 1
-    import antorcha as torch
-
+    torch = antorcha
     out.mkdir(parents=True, exist_ok=True)
     digits = load_digits(seed)
     torch.manual_seed(seed)
@@ -158,8 +161,6 @@ def train(
 def _train_with_progress(
     torch: Any, model: Any, digits: Digits, epochs: int, batch_size: int
 ) -> TrainingHistory:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
     steps = epochs * -(-len(digits.train_labels) // batch_size)
     columns = (
         TextColumn("[bold]training"),
@@ -186,8 +187,6 @@ def _train_with_progress(
 
 
 def _report(digits: Digits, predicted: Images, picture: Path, model: Path) -> None:
-    from rich.console import Console
-
     right = int((predicted == digits.test_labels).sum())
     total = len(predicted)
     console = Console(highlight=False)

@@ -13,12 +13,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import antorcha
 from antorcha import config
 from antorcha._version import __version__
 from antorcha.core.lazy import lazy
 
 cuda_driver, cuda_gpu = lazy("antorcha.devices.cuda.driver"), lazy("antorcha.devices.cuda.gpu")
 cuda_libraries = lazy("antorcha.devices.cuda.libraries")
+llvm, native_path = lazy("llvmlite.binding"), lazy("antorcha.runtime.call.native")
+report = lazy("antorcha.runtime.call.native.report", before_forks=False)
+runner = lazy("antorcha.cli.runner", before_forks=False)
+rich_box = lazy("rich.box", before_forks=False)
+rich_console = lazy("rich.console", before_forks=False)
+rich_table = lazy("rich.table", before_forks=False)
 REQUIRED = ("numpy", "scipy", "llvmlite", "ml_dtypes", "rich", "typer")
 OPTIONAL = ("scikit-learn", "matplotlib", "torch", "pytest")
 
@@ -43,28 +50,21 @@ def show_calls(words: list[str], *, as_json: bool) -> int:
     """Run a script (its words: the path and what it finds in ``sys.argv``) and say, for each op,
     how many calls the native path served and how many Python did, and why. The script's exit code.
     """
-    from antorcha.cli import runner
-    from antorcha.runtime.call.native import finish, why_not
-    from antorcha.runtime.call.native.report import served
-
-    finish()
+    native_path.finish()
     try:
-        code = runner.run(words)
+        code: int = runner.run(words)
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    rows = served()
+    rows = report.served()
     if as_json:
         print(json.dumps([row._asdict() for row in rows], indent=2))
         return code
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("op", "natively", "by Python", "mostly because of", box=None)
+    table = rich_table.Table("op", "natively", "by Python", "mostly because of", box=None)
     for row in rows:
         table.add_row(row.name, str(row.native), str(row.python), row.why)
-    console = Console()
-    if why_not():
-        console.print(f"The native path does not run: {why_not()}")
+    console = rich_console.Console()
+    if reason := native_path.why_not():
+        console.print(f"The native path does not run: {reason}")
     console.print(table)
     return code
 
@@ -90,8 +90,6 @@ def _software() -> dict[str, Any]:
 
 
 def _cpu() -> dict[str, Any]:
-    import llvmlite.binding as llvm
-
     features = {name for name, there in llvm.get_host_cpu_features().items() if there}
     return {
         "model": _cpu_model(),
@@ -124,12 +122,10 @@ def _engine() -> dict[str, Any]:
 
 def _call_path(_torch: Any) -> str:
     """The implementation that runs, and why it is not the native one."""
-    from antorcha.runtime.call import native
-
-    why_not = native.why_not()
+    why_not = native_path.why_not()
     if why_not:
         return f"python ({why_not})"
-    if config.call_path == "auto" and native.is_to_be_compiled():
+    if config.call_path == "auto" and native_path.is_to_be_compiled():
         return "native, once it is compiled in the background"
     return "native, checked" if config.call_path == "checked" else "native"
 
@@ -168,8 +164,6 @@ def _gpus() -> dict[str, Any]:
 
 def _ask(question: Callable[[Any], Any], otherwise: Any) -> Any:
     """Ask antorcha; a part that does not answer must not keep the rest from being shown."""
-    import antorcha
-
     try:
         return question(antorcha)
     except Exception:
@@ -200,11 +194,7 @@ def package_version(package: str) -> str | None:
 
 
 def _print_table(found: dict[str, dict[str, Any]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False)
+    table = rich_table.Table(box=rich_box.SIMPLE_HEAD, show_header=False, pad_edge=False)
     table.add_column(style="bold cyan", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -214,7 +204,7 @@ def _print_table(found: dict[str, dict[str, Any]]) -> None:
             table.add_row(title, name, _text(name, value))
             title = ""
         table.add_section()
-    Console(soft_wrap=False).print(table)
+    rich_console.Console(soft_wrap=False).print(table)
 
 
 def _text(name: str, value: Any) -> str:

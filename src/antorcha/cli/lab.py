@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+from antorcha.core.lazy import lazy
+
+app = lazy("antorcha.lab.app", before_forks=False)
+kernel = lazy("antorcha.lab.kernel", before_forks=False)
+lessons = lazy("antorcha.lab.lesson", before_forks=False)
+notebooks = lazy("antorcha.lab.export", before_forks=False)
+single = lazy("antorcha.lab.single", before_forks=False)
+vocabulary = lazy("antorcha.inspector.vocabulary", before_forks=False)
+workplace = lazy("antorcha.lab.workplace", before_forks=False)
 INSTALL = 'antorcha lab needs more packages: pip install "antorcha[lab]"'
 HTML = "html"  # `--export html`: one file, not notebooks in a folder
 NEEDED = ("nicegui", "jupyter_client", "ipykernel", "yaml", "nbformat", "matplotlib")
@@ -24,8 +34,6 @@ def main(
     browser: bool,
 ) -> int:
     """Run the lab until it is interrupted, or write notebooks or a page; return the exit code."""
-    from importlib.util import find_spec
-
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         print(f"{INSTALL} (missing: {', '.join(missing)})", file=sys.stderr)
@@ -34,34 +42,27 @@ def main(
         return _export_page(what, folder or Path.cwd(), lang or _language())
     if export is not None:
         return _export(export, lang)
-
-    from antorcha.inspector.vocabulary import LANGUAGES
-    from antorcha.lab import app
-    from antorcha.lab.kernel import Limits
-    from antorcha.lab.workplace import recall
-
     place = (folder or Path.home() / "antorcha-lab").expanduser().absolute()
-    chosen = recall(place).get("lang")  # in the page, the last time
+    chosen = workplace.recall(place).get("lang")  # in the page, the last time
     options = app.CommandOptions(
-        lang=lang or (chosen if chosen in [*LANGUAGES] else _language()),
+        lang=lang or (chosen if chosen in [*vocabulary.LANGUAGES] else _language()),
         port=port,
         host=host,
         folder=place,
-        limits=Limits(seconds=seconds, memory=int(memory * 2**30)),
+        limits=kernel.Limits(seconds=seconds, memory=int(memory * 2**30)),
         browser=browser,
     )
     try:
-        return app.serve(app.first_page(what, options))
+        code: int = app.serve(app.first_page(what, options))
     except app.CannotStart as error:
         print(f"antorcha lab: {error}", file=sys.stderr)
         return 1
+    return code
 
 
 def _export(folder: Path, lang: str) -> int:
-    from antorcha.lab.export import export
-
     try:
-        written = export(folder, [lang] if lang else None)
+        written = notebooks.export(folder, [lang] if lang else None)
     except (OSError, ValueError) as error:
         print(f"antorcha lab: {error}", file=sys.stderr)
         return 1
@@ -72,19 +73,16 @@ def _export(folder: Path, lang: str) -> int:
 
 def _export_page(what: str | None, folder: Path, lang: str) -> int:
     """Write a lesson or a program as one HTML file."""
-    from antorcha.lab.lesson import find, load
-    from antorcha.lab.single import export
-
     try:
         if what is None:
             raise ValueError("--export html writes a lesson or a program: say which one")
         path = Path(what).expanduser().absolute()
         if path.suffix == ".py":
-            written = export(folder, None, path, lang)
+            written = single.export(folder, None, path, lang)
         else:
             own = path.suffix == ".md" and path.exists()
-            lesson = load(path, lang) if own else find(what, lang)
-            written = export(folder, lesson, None, lang)
+            lesson = lessons.load(path, lang) if own else lessons.find(what, lang)
+            written = single.export(folder, lesson, None, lang)
     except (OSError, ValueError) as error:
         print(f"antorcha lab: {error}", file=sys.stderr)
         return 1

@@ -11,18 +11,20 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rich.console import Console
+
+import antorcha
 from antorcha.cli.info import cached
+from antorcha.core.lazy import lazy
+
+native_path = lazy("antorcha.runtime.call.native")
 
 
 def main(*, quiet: bool = False) -> int:
     """Runs the programs; says how many kernels have been compiled. 0, or 1 if one has failed."""
-    from rich.console import Console
-
-    from antorcha.runtime.call import native
-
     console = Console(quiet=quiet)
     before, begin = cached(), time.perf_counter()
-    native.finish()
+    native_path.finish()
     failed = [name for name, run in programs() if not _runs(run)]
     result = cached()["files"] - before["files"]
     seconds = time.perf_counter() - begin
@@ -33,8 +35,6 @@ def main(*, quiet: bool = False) -> int:
 
 
 def _runs(program: Callable[[Any], None]) -> bool:
-    import antorcha
-
     try:
         program(antorcha)
     except Exception:  # the others may still be of use

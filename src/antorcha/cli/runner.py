@@ -22,7 +22,9 @@ from typing import Any, cast
 
 from antorcha import torch_alias
 from antorcha.core import tracebacks
+from antorcha.core.lazy import lazy
 
+explanation = lazy("antorcha.inspector.explain.explanation", before_forks=False)
 USAGE = "usage: antorcha run script.py [args] | antorcha run -m module [args]"
 INTERRUPTED = 130  # 128 + SIGINT, what a shell shows for a program ended with control-C
 
@@ -203,9 +205,7 @@ def _report(error: BaseException) -> None:
 
 def _explain(error: Exception) -> None:
     """What fits the shapes on the line, and the fix, where antorcha knows them."""
-    from antorcha.inspector.explain.explanation import explain
-
-    advice = explain(error).advice
+    advice = explanation.explain(error).advice
     if advice:
         print(f"\n{advice}", file=sys.stderr)
 

@@ -5,7 +5,8 @@ first tensor. A file that needs NumPy says ``from antorcha.core.lazy import np``
 
 A process that forks while a thread imports a module leaves its child that module half imported, and
 locked for ever. So `load_deferred` imports, before a fork (``forks``), every module that a call may
-be the first to import: those that `lazy` stands for, and those that functions import, `WITHIN`.
+be the first to import: those that `lazy` stands for, and those imported by their names, `BY_NAME`.
+Functions have no import statements but of packages that need not be installed.
 """
 
 from __future__ import annotations
@@ -18,27 +19,19 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-WITHIN: Final = (
+BY_NAME: Final = (
     "antorcha.devices.cpu", "antorcha.devices.meta", "antorcha.devices.reference",
-    "antorcha.autograd", "antorcha.autograd.anomaly", "antorcha.profiler.session",
-    "antorcha.lang.native.entry", "antorcha.lang.native.interpret", "antorcha.lang.native.lower",
-    "antorcha.lang.native.rewrite", "antorcha.lang.expr.interpret", "antorcha.lang.expr.printing",
-    "antorcha.devices.math.integers", "antorcha.devices.math",
-    "antorcha.runtime.call.native", "antorcha.runtime.call.native.invariants",
-    "antorcha.runtime.call.native.mode", "antorcha.runtime.call.native.parts",
-    "antorcha.runtime.call.native.tensors",
-    "antorcha.runtime.call.native.nodes", "antorcha.runtime.call.native.walk",
-    "antorcha.runtime.call.native.profiled",
-    "antorcha.runtime.call.sizes", "antorcha.runtime.sequence", "antorcha.ops.kinds.replay_sizes",
+    "antorcha.autograd.anomaly", "antorcha.profiler.session",
     "antorcha.nn", "antorcha.compiler.eager", "antorcha.backends",  # (packages before their users)
     "antorcha.overrides", "antorcha.linalg", "antorcha.nn.utils", "antorcha.optim",
     "antorcha.optim.lr_scheduler", "antorcha.random", "antorcha.serialization",
-    "antorcha.utils.serialization", "antorcha.special", "antorcha.utils.data", "gzip", "inspect",
-    "linecache", "llvmlite.binding", "ml_dtypes", "textwrap",
+    "antorcha.utils.serialization", "antorcha.special", "antorcha.utils.data", "linecache",
+    "llvmlite.binding",
 )  # fmt: skip
-"""What is imported at its first use without `lazy` (and what those modules import)."""
+"""What is imported by its name without `lazy`: devices, attributes of packages (and what those
+modules import)."""
 TRIES = 300
-_deferred: dict[str, None] = dict.fromkeys(WITHIN)
+_deferred: dict[str, None] = dict.fromkeys(BY_NAME)
 
 
 @contextlib.contextmanager
@@ -80,9 +73,14 @@ class LazyModule(ModuleType):
         return value
 
 
-def lazy(name: str) -> Any:
-    """The module of that name, imported at its first use. Do not keep what may be rebound in it."""
-    _deferred[name] = None
+def lazy(name: str, *, before_forks: bool = True) -> Any:
+    """The module of that name, imported at its first use. Do not keep what may be rebound in it.
+
+    It is imported before a fork, too, unless `before_forks` is False: for what commands and reports
+    want, and no op's call, so that programs do not load it.
+    """
+    if before_forks:
+        _deferred[name] = None
     return LazyModule(name)
 
 
@@ -101,7 +99,7 @@ else:
     np = lazy("numpy")
 
 __all__ = [
-    "WITHIN", "Array", "LazyModule", "imported", "lazy", "load_deferred", "np",
+    "BY_NAME", "Array", "LazyModule", "imported", "lazy", "load_deferred", "np",
     "without_collecting",
 ]  # fmt: skip
 Array: TypeAlias = "np.ndarray[Any, Any]"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.core.dtypes import FLOAT8
 from antorcha.core.dtypes import dtype as DType
+from antorcha.core.lazy import lazy
 from antorcha.core.memo import kept
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
@@ -54,6 +55,8 @@ from antorcha.runtime.memory.layout import Layout
 if TYPE_CHECKING:
     from antorcha.lang.native.lower.emitter import Value
 
+device_math = lazy("antorcha.devices.math")
+integers = lazy("antorcha.devices.math.integers")
 TYPES: dict[str, Ty] = {
     "bool": bool_, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "int8": i8,
     "int16": i16, "int32": i32, "int64": i64, "float16": f16, "bfloat16": bf16, "float32": f32,
@@ -83,12 +86,10 @@ _COSTS = {"reciprocal": 3, "rsqrt": 4, "exp": 20, "exp2": 20, "log": 20, "log2":
           "tanh": 36, "sigmoid": 36, "sin": 36, "cos": 36}  # fmt: skip
 
 
-@lru_cache(maxsize=1)
 def functions() -> dict[str, Any]:
     """The math functions that are inlined, by node name."""
-    from antorcha.devices.math import FUNCTIONS
-
-    return FUNCTIONS
+    found: dict[str, Any] = device_math.FUNCTIONS
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -248,13 +249,9 @@ def _parts(g: Any, node: Any, e: Expr, known: dict[Expr, Any], values: Any, n: i
 def _integer(g: Any, node: Any, op: str, a: V, b: V) -> Value:
     """The functions that integers have too. A divisor of 0 gives 0: the op refuses it before."""
     if op == "pow":
-        from antorcha.devices.math.integers import power
-
-        return g.call_inline(power, [a, b], {"signed": a.ty.scalar.kind == "i"}, node)
+        return g.call_inline(integers.power, [a, b], {"signed": a.ty.scalar.kind == "i"}, node)
     if op == "gcd":
-        from antorcha.devices.math.integers import gcd
-
-        return g.call_inline(gcd, [a, b], {}, node)
+        return g.call_inline(integers.gcd, [a, b], {}, node)
     if op == "fmod":
         return trunc_mod.emit(g, node, a, b)
     return g.binary(op, a, b, node)

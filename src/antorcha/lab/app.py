@@ -10,7 +10,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import uvicorn
@@ -22,6 +22,7 @@ from antorcha.lab import complete, page
 from antorcha.lab.files import FileProblem, find_problem
 from antorcha.lab.guard import Guard
 from antorcha.lab.kernel import Limits
+from antorcha.lab.lesson import LessonError, find, load
 from antorcha.lab.words import LabWords
 from antorcha.lab.workplace import Workplace, recall
 
@@ -164,10 +165,6 @@ def first_page(what: str | None, options: CommandOptions) -> CommandOptions:
 
     Raises CannotStart where there is no such thing.
     """
-    from dataclasses import replace
-
-    from antorcha.lab.lesson import LessonError, find, load
-
     if what is None:
         last = Workplace(options.folder, options.limits).last
         return replace(options, first=last or options.first)

@@ -32,6 +32,7 @@ from ipykernel.kernelbase import Kernel
 
 import antorcha
 from antorcha._version import __version__
+from antorcha.core.lazy import lazy
 from antorcha.inspector.forms import escaped
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import asleep, fixes, namespace
@@ -48,6 +49,9 @@ from antorcha.nn.module import Module
 from antorcha.profiler import session as profiling
 from antorcha.runtime.tensor import Tensor
 
+checks = lazy("antorcha.lab.check", before_forks=False)
+lessons = lazy("antorcha.lab.lesson", before_forks=False)
+resource = lazy("resource", before_forks=False)  # (Windows has none)
 PACE = 0.3  # seconds between two looks at a running program
 ROWS = 0.01  # of its time, at most, is spent on telling of all of its tensors
 OPENED = 0.02  # and on showing those that are opened, in however many pages
@@ -179,14 +183,11 @@ class LabKernel(Kernel):  # type: ignore[misc]
 
     def _check(self, request: dict[str, Any]) -> dict[str, Any]:
         """Run the checks of a challenge's steps on what the last program left."""
-        from antorcha.lab.check import check_step
-        from antorcha.lab.lesson import Step
-
         self._touch()
         names = {} if self.program is None else self.program.namespace
         verdicts = []
         for step in request["steps"]:
-            verdict = check_step(Step(**step), names)
+            verdict = checks.check_step(lessons.Step(**step), names)
             verdicts.append({"ok": verdict.ok, "message": verdict.message})
             if not verdict.ok:
                 break
@@ -439,8 +440,6 @@ def _limit_memory() -> None:
     Where the system has no such limit, the parent watches.
     """
     try:
-        import resource
-
         allowed = int(os.environ[MEMORY])
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         if hard != resource.RLIM_INFINITY:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,8 +142,6 @@ def _mark_last(cells: list[TextRun]) -> None:
 
 def _pictures() -> list[bytes]:
     """What the program drew with matplotlib."""
-    import sys
-
     pyplot: Any = sys.modules.get("matplotlib.pyplot")
     found = []
     for number in pyplot.get_fignums() if pyplot is not None else ():

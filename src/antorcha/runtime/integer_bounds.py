@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import RandomError
 
+ml_dtypes = lazy("ml_dtypes")
 HALVES = ("float16", "bfloat16")
 """Types without native samplers, filled as float32 and rounded."""
 MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
@@ -23,8 +25,6 @@ def half_dtype(name: str) -> np.dtype[Any]:
     """NumPy's dtype of a half type."""
     if name == "float16":
         return np.dtype(np.float16)
-    import ml_dtypes  # only when somebody uses the type
-
     found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
     return found
 

@@ -57,7 +57,7 @@ def torch_module(thing: Any) -> str:
 
 def _torch_path(path: str, name: str) -> str:
     if path == "nn.lazy" and name != "LazyModuleMixin":
-        ordinary: Any = getattr(importlib.import_module("antorcha.nn"), name.removeprefix("Lazy"))
+        ordinary: Any = getattr(imported("antorcha.nn"), name.removeprefix("Lazy"))
         return torch_module(ordinary).removeprefix("torch.")
     if path == "nn.norm":
         for file in ("BatchNorm", "InstanceNorm"):
@@ -103,7 +103,7 @@ def resolve(module: str, name: str) -> Any:
 
 def _class(path: str, name: str) -> Any:
     if path.startswith(("nn.modules.", "nn.parallel.")) or path == "nn":
-        nn: Any = importlib.import_module("antorcha.nn")
+        nn = imported("antorcha.nn")
         found = vars(nn).get(name)
         if found is not None:
             return found

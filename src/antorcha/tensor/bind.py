@@ -11,6 +11,7 @@ from typing import Any
 
 from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError
+from antorcha.ops.create import scalar_like
 from antorcha.ops.kinds.pointwise import PointwiseOp
 from antorcha.ops.kinds.record import REGISTRY
 from antorcha.runtime.call import bound
@@ -115,8 +116,6 @@ def number_first(op: Any, number: Any, tensor: Tensor) -> Any:
         return REGISTRY["mul"](REGISTRY["reciprocal"](tensor), number)
     if op.name == "pow":
         return op(number, tensor)
-    from antorcha.ops.create import scalar_like
-
     return op(scalar_like(number, tensor), tensor)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from antorcha.tensor.methods import set_methods
 from antorcha.tensor.storages import UntypedStorage
 from antorcha.tensor.subclass import asking
 
+inspection = lazy("antorcha.inspector.tensor.inspection", before_forks=False)
 tensor_create = lazy("antorcha.tensor.create")
 
 
@@ -191,7 +191,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
 
 def _repr_html(self: Tensor) -> str:
     """What a notebook shows: the short form of ``antorcha.inspect``, which a higher floor makes."""
-    html: str = importlib.import_module("antorcha.inspector.tensor.inspection").brief_html(self)
+    html: str = inspection.brief_html(self)
     return html
 
 

@@ -8,13 +8,13 @@ steps, which run inside one op, do not.
 
 from __future__ import annotations
 
-import importlib
 from collections import defaultdict
 from collections.abc import Callable
 from math import prod
 from typing import Any
 
 from antorcha.autograd import engine
+from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError, GraphError, explain_missing, warn
 from antorcha.runtime.call.intercepting import Interceptor, Results, Run, aten_name
 from antorcha.runtime.call.plan import Plan
@@ -23,6 +23,7 @@ from antorcha.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
+torch_ops = lazy("antorcha._ops")
 Layouts = tuple[Layout, ...]
 flop_registry: dict[str, Callable[..., int]] = {}
 """The formulas of ``register_flop_formula``, by the ops' names."""
@@ -113,7 +114,7 @@ def _name_of(target: Any) -> str:
 def _packet(name: str) -> Any:
     """``torch.ops.aten.mm``, or its name where ``torch.ops`` has it not."""
     try:
-        return getattr(importlib.import_module("antorcha._ops").ops.aten, name)
+        return getattr(torch_ops.ops.aten, name)
     except (ModuleNotFoundError, AttributeError):
         return f"aten.{name}"
 

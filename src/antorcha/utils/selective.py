@@ -7,16 +7,18 @@ product is an ``addmm`` as in PyTorch. A policy is handed ``torch.ops.aten.addmm
 from __future__ import annotations
 
 import enum
-import importlib
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError, GraphError
 from antorcha.ops.kinds.record import REGISTRY
 from antorcha.runtime.call.intercepting import Interceptor, Results, Run, aten_name
 from antorcha.runtime.call.plan import VIEW, VIEWS, Plan
 from antorcha.runtime.tensor import Tensor, bare
+
+torch_ops = lazy("antorcha._ops")
 
 
 class CheckpointPolicy(enum.Enum):
@@ -160,7 +162,7 @@ def overload(plan: Plan) -> Any:
     """PyTorch's operator for a plan, or the record where ``torch.ops`` has none of that name."""
     name = aten_name(plan)
     try:
-        return getattr(importlib.import_module("antorcha._ops").ops.aten, name).default
+        return getattr(torch_ops.ops.aten, name).default
     except (ModuleNotFoundError, AttributeError):
         return REGISTRY.get(name, plan.op)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.lazy import lazy
 from antorcha.core.structs import struct
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.errors import AntorchaError
@@ -19,6 +20,7 @@ from antorcha.runtime.counted import CountedLaunch, Shape
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 
+alloc = lazy("antorcha.runtime.memory.alloc")
 CHANGED = 1
 """A kernel's status: the operands are not what they were when they were counted."""
 NO_MEMORY = 2
@@ -54,9 +56,9 @@ def failed(op: str) -> Callable[[int], BaseException]:
 
     def fail(code: int) -> BaseException:
         if code == NO_MEMORY:
-            from antorcha.runtime.memory.alloc import OutOfMemory
-
-            return OutOfMemory("{op}: there is no memory to work in", reason="memory", op=op)
+            text = "{op}: there is no memory to work in"
+            error: BaseException = alloc.OutOfMemory(text, reason="memory", op=op)
+            return error
         return Changed(f"{op}: an operand was changed by another thread meanwhile")
 
     return fail

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.core import modes
 from antorcha.core.hooks import hooks
+from antorcha.core.lazy import lazy
 from antorcha.errors import GraphError
 from antorcha.runtime.call.plan import VIEW
 from antorcha.runtime.tensor import Tensor
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from antorcha.runtime.memory.layout import Layout
     from antorcha.runtime.memory.storage import Storage
 
+objects = lazy("antorcha.runtime.objects")  # (compiled: importing antorcha is not to)
 Edge = Any  # None | Tensor | Node | tuple[Node, int]
 next_seq = itertools.count(1).__next__  # (the native path puts another in its place)
 
@@ -77,10 +79,8 @@ def named(node: Node) -> Node:
 
 def recorder(plan: Plan) -> Any:
     """What makes a plan's nodes: a builtin that takes FIELDS."""
-    from antorcha.runtime.objects import maker
-
-    result = plan.record = maker(Node, FIELDS, {"op": plan.op, "hooks": None, "stack": None})
-    return result
+    plan.record = objects.maker(Node, FIELDS, {"op": plan.op, "hooks": None, "stack": None})
+    return plan.record
 
 
 FIELDS = ("plan", "edges", "mask", "saved", "values", "seq")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from antorcha.core import modes
 from antorcha.core.float8 import check_known
 from antorcha.core.hooks import hooks
+from antorcha.core.lazy import lazy
 from antorcha.core.shapes import is_dense, may_overlap
 from antorcha.errors import ArgumentError, GraphError, MissingFeature, ShapeError
 from antorcha.runtime.call import tape as tapes
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from antorcha.runtime.memory.storage import Storage
 
 
+launch_with = lazy("antorcha.runtime.launch_with")  # (compiled: importing antorcha is not to)
+sizes = lazy("antorcha.runtime.call.sizes")  # (runs kernels)
 _NUMBERS = (int, float, bool, complex)
 _UNRECORDED = modes.NO_GRAD | modes.INFERENCE
 _CAREFUL = modes.INFERENCE | modes.ANOMALY | modes.SAVED_HOOKS
@@ -185,13 +188,11 @@ def results_of(plan: Plan, operands: Any, flat: list[Any], record: bool) -> tupl
 
 def planned(op: Planner, key: Any, operands: Any, values: list[Any], write: bool) -> Plan:
     """The plan of a call, found by its sizes or made; see ``sizes``."""
-    from antorcha.runtime.call import sizes  # (runs kernels: importing antorcha is not to)
-
     for operand in operands:
         if operand is not None and operand._layout.sparse:
             raise MissingFeature(f"{op.name}: not implemented for sparse tensors")
     check_known(op, [None if o is None else o._layout for o in operands])
-    plan = sizes.planned(op, key, operands, values, write)
+    plan: Plan = sizes.planned(op, key, operands, values, write)
     check_known(op, plan.outs)
     return plan
 
@@ -293,9 +294,7 @@ def run_inplace(op: OpRecord, args: tuple[Any, ...], kwargs: dict[str, Any], rec
 
 def writer(plan: Plan) -> Any:
     """``write(storage, offset, ..)``: the plan over its own first operand, where that is simple."""
-    from antorcha.runtime.launch_with import writing
-
-    return writing(plan.into)
+    return launch_with.writing(plan.into)
 
 
 def check_inplace(name: str, target: Tensor) -> None:

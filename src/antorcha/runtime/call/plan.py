@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from antorcha.core import dtypes, switches
 from antorcha.core.device import backend
-from antorcha.core.lazy import without_collecting
+from antorcha.core.lazy import lazy, without_collecting
 from antorcha.runtime.memory import layout as layouts
 from antorcha.runtime.tensor import PLAIN, Tensor
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from antorcha.runtime.call.sizes import Family
     from antorcha.runtime.memory.layout import Layout
 
+native_path = lazy("antorcha.runtime.call.native")
+objects = lazy("antorcha.runtime.objects")  # (compiled: importing antorcha is not to)
 LIMIT = 20_000  # plans kept before all are dropped
 _tables: list[dict[Any, Plan]] = []
 _others: list[Callable[[], Any]] = []
@@ -112,10 +114,9 @@ def make(
 @functools.cache
 def _running() -> Callable[..., Any]:
     with without_collecting():
-        from antorcha.runtime.call import native  # (the first op, whatever it is, wakes it)
-
-        native.wake()
-    return native.running
+        native_path.wake()  # (the first op, whatever it is, wakes it)
+    running: Callable[..., Any] = native_path.running
+    return running
 
 
 def tensor_maker(layout: Layout) -> Callable[..., Tensor]:
@@ -125,10 +126,10 @@ def tensor_maker(layout: Layout) -> Callable[..., Tensor]:
 
 @functools.cache
 def _fresh_maker() -> Callable[..., Tensor]:
-    from antorcha.runtime.objects import maker  # (compiled: importing antorcha is not to)
-
     given = ("_layout", "_storage")
-    return maker(Tensor, given, {k: value for k, value in PLAIN.items() if k not in given})
+    fixed = {k: value for k, value in PLAIN.items() if k not in given}
+    found: Callable[..., Tensor] = objects.maker(Tensor, given, fixed)
+    return found
 
 
 def table() -> dict[Any, Plan]:

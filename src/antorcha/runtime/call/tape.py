@@ -16,11 +16,13 @@ from typing import Any
 
 from antorcha.core import modes
 from antorcha.core.device import backend
+from antorcha.core.lazy import lazy
 from antorcha.core.shapes import is_symbol
 from antorcha.errors import GraphError
 from antorcha.runtime.call.plan import FRESH, HOST, MANY, VIEW, Plan
 from antorcha.runtime.tensor import Tensor
 
+runtime_sequence = lazy("antorcha.runtime.sequence")
 _NUMBERS = (int, float, bool, complex)
 
 
@@ -28,9 +30,7 @@ class Tape:
     """A sequence being written by running it. ``given`` arguments, see ``runtime.sequence``."""
 
     def __init__(self, given: int, finds_plans: bool = False) -> None:
-        from antorcha.runtime.sequence import Sequence as Steps
-
-        self.steps = Steps(given)
+        self.steps = runtime_sequence.Sequence(given)
         self.finds_plans = finds_plans  # does what is planned alone look for plans there are?
         self.start = self.steps.constant(0)
         self.places: dict[int, tuple[int, int]] = {}  # by identity of a tensor

@@ -22,6 +22,7 @@ from typing import Any
 from antorcha import config
 from antorcha.core.forks import held_over_forks
 from antorcha.core.hooks import hooks
+from antorcha.core.lazy import lazy
 from antorcha.errors import warn
 from antorcha.lang.native import Spec
 from antorcha.lang.native import engine as compiler
@@ -31,11 +32,17 @@ from antorcha.runtime.call import path
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import PLAIN, Tensor
 
+_here = "antorcha.runtime.call.native"
+_method, _mode = lazy(f"{_here}.method"), lazy(f"{_here}.mode")
+_operators, _parts = lazy(f"{_here}.operators"), lazy(f"{_here}.parts")
+_profiled, _tensors = lazy(f"{_here}.profiled"), lazy(f"{_here}.tensors")
+_walk = lazy(f"{_here}.walk")
+
 ACTIVE = False
 """Does the native path run? Once it does, it does for good."""
 _reason: str | None = None  # why it never will; empty when nothing is against it; None: not asked
 _lock = held_over_forks(threading.RLock())
-offs = 0  # how many are within ``off()``
+offs: list[None] = []  # one for each ``off()`` that somebody is within
 
 
 def why_not() -> str:
@@ -52,9 +59,8 @@ def _why_not() -> str:
         return "ANTORCHA_CALL=python"
     if not objects.NATIVE:
         return "objects are made otherwise than machine code would make them"
-    from antorcha.runtime.call.native import parts
-
-    return parts.why_not()
+    found: str = _parts.why_not()
+    return found
 
 
 # ---- from the Python path to the native one
@@ -86,20 +92,16 @@ def is_to_be_compiled() -> bool:
     """Must any of it be compiled, or could all be read from the disk when this was first asked?"""
     if compiler.compiled:  # an empty cache: do not look for what is not there
         return True
-    from antorcha.runtime.call.native import parts
-
     return not (
-        all([compiler.load_stored(spec) for spec in parts.placed()])
-        and all([compiler.is_stored(spec) for spec in parts.called()])
+        all([compiler.load_stored(spec) for spec in _parts.placed()])
+        and all([compiler.is_stored(spec) for spec in _parts.called()])
     )
 
 
 def _wanted() -> Iterator[Spec]:
     """The functions of it."""
     if not why_not():
-        from antorcha.runtime.call.native import parts
-
-        yield from (*parts.placed(), *parts.called())
+        yield from (*_parts.placed(), *_parts.called())
 
 
 def _install() -> None:
@@ -107,10 +109,8 @@ def _install() -> None:
     with _lock:
         if ACTIVE or why_not():
             return
-        from antorcha.runtime.call.native import mode, parts
-
-        parts.install()
-        mode.off.np[0] = offs
+        _parts.install()
+        _mode.off.np[0] = len(offs)
         ACTIVE = True
         hooks.native_runs()
 
@@ -128,21 +128,20 @@ def _failed(error: Exception) -> None:
 @contextmanager
 def off() -> Iterator[None]:
     """The Python path alone, in all threads: to compare the two."""
-    _turn_off(1)
+    with _lock:
+        offs.append(None)
+        _tell_offs()
     try:
         yield
     finally:
-        _turn_off(-1)
+        with _lock:
+            offs.pop()
+            _tell_offs()
 
 
-def _turn_off(more: int) -> None:
-    global offs
-    with _lock:
-        offs += more
-        if ACTIVE:
-            from antorcha.runtime.call.native import mode
-
-            mode.off.np[0] = offs
+def _tell_offs() -> None:
+    if ACTIVE:
+        _mode.off.np[0] = len(offs)
 
 
 def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -150,18 +149,15 @@ def engine(*python: Callable[..., Any]) -> Callable[..., Any] | None:
     where it does not run."""
     if not ACTIVE:
         return None
-    from antorcha.runtime.call.native import walk
-
-    return walk.install(*python)
+    found: Callable[..., Any] = _walk.install(*python)
+    return found
 
 
 def running(fresh: Callable[..., Any], out: Layout) -> Callable[..., Tensor]:
     """`fresh`, with a tensor of that layout made around its storage."""
     wake()
     if ACTIVE:
-        from antorcha.runtime.call.native import tensors
-
-        result = tensors.running(fresh, out)
+        result: Callable[..., Tensor] | None = _tensors.running(fresh, out)
         if result is not None:
             return result
     return launch_with.running(fresh, Tensor, "_storage", {"_layout": out, **PLAIN})
@@ -171,9 +167,7 @@ def serve_operators(cls: type[Tensor]) -> None:
     """Makes the operators of a subclass of Tensor, if they are its own, go before those of Tensor
     where CPython has them do so; its methods are Python's."""
     if ACTIVE:
-        from antorcha.runtime.call.native import operators
-
-        operators.serve(cls)
+        _operators.serve(cls)
 
 
 def watched_method(
@@ -183,9 +177,8 @@ def watched_method(
     does not run."""
     if not ACTIVE:
         return None
-    from antorcha.runtime.call.native import method as methods
-
-    return methods.watched_method_of(method, asked)
+    found: Callable[..., Any] = _method.watched_method_of(method, asked)
+    return found
 
 
 def watch() -> Callable[..., Any] | None:
@@ -193,9 +186,8 @@ def watch() -> Callable[..., Any] | None:
     finish()
     if not ACTIVE:
         return None
-    from antorcha.runtime.call.native import profiled
-
-    return profiled.install()
+    found: Callable[..., Any] = _profiled.install()
+    return found
 
 
 _ahead = Ahead(_wanted, _install, _failed)

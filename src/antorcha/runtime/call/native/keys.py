@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from antorcha.core import dtypes
 from antorcha.core.device import Device
+from antorcha.core.shapes import Size
 from antorcha.lang.native import (
     ExternData,
     Global,
@@ -289,8 +290,6 @@ def is_key(have: ptr[Key], key: ptr[Key]) -> bool:
 
 def install() -> None:
     """Tells the machine code which objects are compared as such."""
-    from antorcha.core.shapes import Size
-
     dtype_type.refer_to(dtypes.dtype)
     device_type.refer_to(Device)
     size_type.refer_to(Size)

@@ -10,6 +10,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
+from antorcha.core.lazy import lazy
 from antorcha.lang.native import Spec
 from antorcha.runtime.call import plan
 from antorcha.runtime.call.native import (
@@ -30,6 +31,7 @@ from antorcha.runtime.call.native import (
     walk,
 )
 
+invariants = lazy("antorcha.runtime.call.native.invariants")
 SWITCH = 0.2  # seconds
 
 
@@ -78,9 +80,7 @@ def install() -> None:
         operators.install()
         methods.install()
         if checking.CHECKED:
-            from antorcha.runtime.call.native.invariants import check_result
-
-            checking.install(check_result)
+            checking.install(invariants.check_result)
         plan.flush()  # those made until now are run in Python
 
 

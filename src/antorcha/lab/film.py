@@ -214,7 +214,7 @@ def _sample(tensor: Tensor) -> Array:
     is_small = layout.numel <= SIDE * SIDE
     if is_small and layout.contiguous and not modes.busy:  # by far the most: one copy of the bytes
         size, begin = layout.itemsize, tensor._offset * layout.itemsize
-        held = bytes(memoryview(tensor._storage)[begin : begin + layout.numel * size])
+        held = bytearray(memoryview(tensor._storage)[begin : begin + layout.numel * size])
         return np.ndarray(layout.shape, layout.dtype.np, held)
     elements = Elements(tensor)
     shape = layout.shape

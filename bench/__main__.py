@@ -1,7 +1,7 @@
 """``python -m bench [NAMES]``: measure, print a table, write ``bench/results/NAME.json``.
 
-NAMES are groups (eager, everyday, sizes, kernels, operators, train, programs, start) or parts of
-row names; without any, everything runs.
+NAMES are groups (eager, everyday, sizes, kernels, operators, train, programs, start, lab) or parts
+of row names; without any, everything runs but lab, which needs Chromium and Playwright.
 A group's file is written only when the whole group was measured.
 """
 
@@ -23,10 +23,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from antorcha.cli import info
+from antorcha.core.lazy import lazy
 from bench import harness, start
 from bench.rows import ROWS
 
-GROUPS = ("eager", "everyday", "sizes", "kernels", "operators", "train", "programs", "start")
+GROUPS = (
+    "eager", "everyday", "sizes", "kernels", "operators", "train", "programs", "start", "lab",
+)  # fmt: skip
+lab: Any = lazy("bench.lab")  # (what it needs is not always there)
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -40,7 +44,8 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     rows = [row for row in ROWS if _chosen(options.names, row.group, row.name)]
     with_start = not options.names or "start" in options.names
-    if not rows and not with_start:
+    with_lab = "lab" in options.names
+    if not rows and not with_start and not with_lab:
         parser.error(f"no row is called {' or '.join(options.names)}; --list shows them")
     if options.list:
         print("\n".join(f"{row.group:8} {row.name}" for row in rows))
@@ -49,6 +54,8 @@ def main(words: Sequence[str] | None = None) -> int:
     records = _measure_rows(rows)
     if with_start:
         records += _measure_start()
+    if with_lab:
+        records += _measure_lab()
     if not options.no_write:
         _write(records, options.names)
     missed = [record["name"] for record in records if record["reached"] is False]
@@ -126,6 +133,19 @@ def _measure_start() -> list[dict[str, Any]]:
         )
         records.append({"group": "start", **vars(one), "reached": one.reached})
     Console().print(table)
+    return records
+
+
+def _measure_lab() -> list[dict[str, Any]]:
+    table = _table("group", "figure", "median", "at most", "p90", "at most", "")
+    records = []
+    with Live(table, auto_refresh=False, vertical_overflow="visible") as live:
+        for one in lab.measure():
+            row = [_amount(each, one.unit) for each in (one.value, one.bound, one.p90)]
+            last = _amount(one.bound_p90, one.unit), _verdict(one.reached)
+            table.add_row("lab", one.name, *row, *last)
+            live.refresh()
+            records.append({"group": "lab", **vars(one), "reached": one.reached})
     return records
 
 

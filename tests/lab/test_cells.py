@@ -95,31 +95,6 @@ def cell_of(learner: Learner, number: int) -> Any:
 
 @pytest.mark.slow
 @AGAIN
-def test_cell_5_of_each_lesson_run_first_prints_what_is_recorded(
-    lab: Lab, learner: Learner
-) -> None:
-    for lesson in lessons("en"):
-        visit(learner, f"/lesson/{lesson.slug}?lang=en")
-        number = min(5, len(lesson.cells))
-        cell, box = lesson.cells[number - 1], cell_of(learner, number)
-        result = box.locator(".lab-output-run")
-        if cell.predict:
-            box.locator("textarea").fill("?")
-            box.get_by_role("button", name="Say it").click()
-        box.locator(".lab-cell-run").click()
-        if cell.varies or cell.output:
-            result.wait_for(state="visible")
-        else:
-            result.wait_for(state="attached")
-        if not cell.varies:
-            wanted = (cell.output or "").rstrip("\n")
-            assert result.evaluate("each => each.textContent") == wanted, lesson.slug
-        assert not box.locator(".lab-cell-error").is_visible()
-    assert learner.problems == []
-
-
-@pytest.mark.slow
-@AGAIN
 def test_changed_tensors_stand_below_and_open(learner: Learner) -> None:
     visit(learner, "/lesson/memory?lang=en")
     box = cell_of(learner, 5)

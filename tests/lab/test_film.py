@@ -157,6 +157,7 @@ def test_a_run_tells_its_film_and_draws_it(bench: Bench) -> None:
     for heading in ("Values", "Gradient", "Histogram of the values", "The plane"):
         assert heading in first
     assert bench.do(look("film", "999 0")) == {"gone": True}
+    assert bench.text("stderr") == ""
     bench.run(TRAIN.format(0) + "print(repr(model[0].weight.flatten().tolist()))\n")
     wanted = {float(text) for text in re.findall(r"-?[\d.]+", bench.text())}
     shown = re.findall(r"<title>\[\d, \d\]: (-?[\d.]+)</title>", first)

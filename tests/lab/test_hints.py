@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import doctest
+import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,6 +96,15 @@ n = 3
 def test_where_they_vary_some_are_told() -> None:
     assert told("for k in range(2, 9):\n    x = torch.ones(k)\n") == {2: "2 | 3 | 4 | …"}
     assert told("x = torch.ones(2, device='meta').double()") == {1: "2 float64 meta"}
+
+
+def test_where_a_program_says_global_itself_nothing_changes() -> None:
+    code = '"About."\nfrom __future__ import annotations\nglobal a\na = torch.ones(2)\nb = a\n'
+    assert told(code) == {4: "2", 5: "2"}
+    tree = ast.parse("\n".join([f"x{k} = torch.ones({k})" for k in range(3)]))
+    instructions = [each.opname for each in dis.get_instructions(compile(
+        ShapeHints().add_to(tree), "mine.py", "exec")) if each.argval == SWITCH]  # fmt: skip
+    assert instructions == ["LOAD_GLOBAL"] * 3  # the quick way
 
 
 def test_a_place_is_looked_at_so_often_and_no_more() -> None:
@@ -203,6 +214,18 @@ def test_errors_are_where_they_would_be(code: str) -> None:
     assert trouble(tree, {NOTE: notes, HOOK: found, SWITCH: found.switches}) == plain
 
 
+def test_a_noted_loss_leaves_its_leaves_as_they_are() -> None:
+    """What a leaf has beside its values (``_extra``) sends every backward pass Python's way."""
+    code = "w = torch.ones(2, requires_grad=True)\nfor k in range(3):\n    loss = (w * k).sum()\n"
+    names: dict[str, Any] = {"torch": torch}
+    notes = Notes((float, torch.Tensor))
+    exec(compile(noting(ast.parse(code)), "mine.py", "exec"), names | {NOTE: notes}, names)
+    (curve,) = notes.curves.values()
+    assert curve.values == [0.0, 2.0, 4.0]
+    assert [leaf() is names["w"] for leaf in curve.trained] == [True]
+    assert names["w"]._extra is None
+
+
 # ---- in every lesson ----------------------------------------------------------------------------
 
 
@@ -222,6 +245,26 @@ class Watcher(ShapeHints):
                 if shape not in shapes:
                     shapes.append(shape)
         super().__call__(number, *values)
+
+
+def assigned(code: str) -> set[tuple[int, str]]:
+    """The last line of each assignment, and every name that it gives. Not of kernels, which are
+    compiled from their text, nor the lists of ``*rest``."""
+    tree = ast.parse(code)
+    heads = [(node, ast.unparse(node).partition("def ")[0]) for node in ast.walk(tree)
+             if isinstance(node, ast.FunctionDef)]  # fmt: skip
+    kernels = [node for node, head in heads if re.search("kernel|native", head)]
+    lists = [node.value for node in ast.walk(tree) if isinstance(node, ast.Starred)]
+    inside = {id(node) for kernel in kernels for node in ast.walk(kernel)} | {*map(id, lists)}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and id(node) not in inside:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for each in [part for target in targets for part in ast.walk(target)]:
+                is_name = isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+                if is_name and each.id != "_" and id(each) not in inside:
+                    found.add((node.end_lineno or 0, each.id))
+    return found
 
 
 @pytest.fixture
@@ -248,6 +291,8 @@ def test_hints_are_the_shapes_of_every_assignment(
     exec(compile(hooked.add_to(ast.parse(code)), str(file), "exec"), names)
     capsys.readouterr()
     assert hooked.as_list()
+    watched = {(site.line, name) for site in hooked._sites for name in site.names}
+    assert assigned(code) <= watched
     for number, wanted in hooked.wanted.items():
         site = hooked._sites[number]
         for name, shapes in wanted.items():

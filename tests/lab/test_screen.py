@@ -55,6 +55,23 @@ def test_endless_output_is_bounded() -> None:
     assert shown.endswith("line 199999\n")
 
 
+def test_what_is_said_is_kept_no_longer_than_its_place() -> None:
+    screen = Screen()
+    screen.say(lambda words: "first")
+    place = screen.end
+    for number in range(100):  # as a run that takes the place of the last one
+        screen.cut(place)
+        screen.say(lambda words, number=number: f"{words} {number}")
+    assert screen.since(0, "run") == "firstrun 99"
+    assert len(screen._said) == 2
+    screen.write("x" * 2 * KEPT + "\n")
+    assert len(screen._said) == 0
+    screen.say(lambda words: "last")
+    assert screen.since(0).endswith("last")
+    screen.clear()
+    assert len(screen._said) == 0
+
+
 def test_of_one_endless_line_the_end_is_shown() -> None:
     screen = Screen()
     screen.write("begin\n" + "y" * 3_000_000 + "\n> Done.\n")

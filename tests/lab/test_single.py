@@ -75,8 +75,9 @@ def test_a_page_opens_from_disk_with_the_network_off(tmp_path: Path) -> None:
         tab.on("pageerror", lambda error: problems.append(str(error)))
         tab.on("request", lambda request: requests.append(request.url))
         for name in ("small", "training"):
-            for width in (1280, 400):
+            for width, theme in [(w, t) for w in (1280, 400) for t in ("light", "dark")]:
                 tab.set_viewport_size({"width": width, "height": 800})
+                tab.emulate_media(color_scheme=theme)
                 tab.goto((tmp_path / f"{name}.html").as_uri())
                 assert tab.evaluate("document.documentElement.scrollWidth") <= width
                 frames, said = tab.locator(".film-frame"), tab.locator(".film output")

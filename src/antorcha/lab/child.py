@@ -38,7 +38,7 @@ from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import asleep, fixes, namespace
 from antorcha.lab.allowance import Allowance
 from antorcha.lab.cells import CellsRun
-from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
+from antorcha.lab.child_names import CRASH, FOLDER, MEMORY, REMEMBERED
 from antorcha.lab.effects import EffectsWatch, Refused
 from antorcha.lab.output import PrivateThread
 from antorcha.lab.process_reset import Beginning
@@ -488,4 +488,5 @@ def _serve(folder: Path) -> None:
         parent_handle=1,  # we watch the parent ourselves
     )
     app.initialize()
+    app.session.digest_history_size = REMEMBERED
     app.start()

@@ -11,9 +11,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from time import perf_counter, thread_time
+from time import thread_time
 from typing import Any
 
+from antorcha.core import modes
 from antorcha.core.lazy import Array, np
 from antorcha.inspector.reading import Elements
 from antorcha.inspector.tensor import html
@@ -27,8 +28,8 @@ from antorcha.tensor.interop import from_numpy
 
 FRAMES = 400  # at most
 BYTES = 16 << 20  # that all of them may take
-SHARE = 0.02  # of the program's time, at most, goes into noting
-FREE = 0.002  # seconds of noting that any program may take
+SHARE = 0.01  # of the time in which the program's thread works, at most, goes into noting
+FREE = 0.001  # seconds of noting that any program may take
 PASSED = 16  # steps that are passed over, at least, where it was too slow
 SIDE = 48  # rows and columns of the sample of a large parameter
 
@@ -65,7 +66,7 @@ class Film:
         self._stride = 1
         self._next = 0  # the step that is noted next
         self._bytes = 0
-        self._begin = perf_counter()
+        self._begin = thread_time()
         self._spent = 0.0
         self._last: Any = None  # the optimizer that stepped last
         self._resists = False
@@ -77,9 +78,11 @@ class Film:
         self._last = optimizer
         if count < self._next or self._resists or profiling.running is not None:
             return
-        late = self._spent > FREE + SHARE * (perf_counter() - self._begin)
+        begin = thread_time()
+        late = self._spent > FREE + SHARE * (begin - self._begin)
         if not late:
             self._note(count, optimizer)
+            self._spent += thread_time() - begin
         after = count + (PASSED if late else 1)
         self._next = -(-after // self._stride) * self._stride
 
@@ -97,7 +100,6 @@ class Film:
     # ---- noting ---------------------------------------------------------------------------------
 
     def _note(self, count: int, optimizer: Any) -> None:
-        begin = thread_time()
         try:
             frame = self._frame(count, optimizer)
         except Exception:  # an optimizer of the learner's, a parameter whose memory is gone
@@ -105,7 +107,6 @@ class Film:
             return
         self.frames.append(frame)
         self._bytes += frame.nbytes
-        self._spent += thread_time() - begin
         while len(self.frames) > 2 and (len(self.frames) > FRAMES or self._bytes > BYTES):
             del self.frames[1:-1:2]
             self._stride *= 2
@@ -115,14 +116,13 @@ class Film:
         weights, gradients = {}, {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
-                if parameter._layout.device.type != "cpu":
+                layout = parameter._layout
+                if layout.device.type != "cpu":
                     continue
                 number = self._number(parameter)
                 weights[number] = _sample(parameter)
                 gradient = parameter.grad
-                if isinstance(gradient, Tensor) and gradient._layout.shape == (
-                    parameter._layout.shape
-                ):
+                if isinstance(gradient, Tensor) and gradient._layout.shape == layout.shape:
                     gradients[number] = _sample(gradient)
         return FilmFrame(count, self._newest(), weights, gradients)
 
@@ -210,9 +210,15 @@ class Film:
 
 def _sample(tensor: Tensor) -> Array:
     """A copy of the values; of many, those of some rows and columns."""
+    layout = tensor._layout
+    is_small = layout.numel <= SIDE * SIDE
+    if is_small and layout.contiguous and not modes.busy:  # by far the most: one copy of the bytes
+        size, begin = layout.itemsize, tensor._offset * layout.itemsize
+        held = bytearray(memoryview(tensor._storage)[begin : begin + layout.numel * size])
+        return np.ndarray(layout.shape, layout.dtype.np, held)
     elements = Elements(tensor)
-    shape = elements.layout.shape
-    if elements.layout.numel <= SIDE * SIDE:
+    shape = layout.shape
+    if is_small:
         steps = [1] * len(shape)
     else:
         steps = [max(-(-size // SIDE), 1) for size in shape]

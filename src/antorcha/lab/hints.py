@@ -3,6 +3,8 @@
 The program is compiled with a call added after each assignment to names, at the beginning of each
 function that takes arguments and of each loop that assigns its names. A call stands behind a switch
 of its own, which is off after `VISITS` visits: from then on the place costs a few nanoseconds.
+(In the program's own statements, too: there the two names would be looked for among its own first,
+did not a ``global`` statement say where they are.)
 Functions below a decorator that may read them (`antorcha.kernel`) are left as they are.
 Positions are those of the assignment, so errors are told of as if nothing had been added. What is
 noted are shapes and dtypes; no tensor is kept.
@@ -31,6 +33,7 @@ class HintSite:
     line: int
     names: list[str]
     texts: dict[str, list[str]] = field(default_factory=dict)
+    layouts: dict[str, Any] = field(default_factory=dict)  # of each name, the one seen last
     left: int = VISITS
 
 
@@ -45,12 +48,17 @@ class ShapeHints:
         """Add the calls to a program, in place.
 
         >>> print(ast.unparse(ShapeHints().add_to(ast.parse("x, y = f()"))))
+        global __antorcha_shapes__, __antorcha_looks__
         x, y = f()
         if __antorcha_looks__[0]:
             __antorcha_shapes__(0, x, y)
         """
         adder = _CallAdder(self._sites)
         adder.visit(tree)
+        if self._sites:
+            begin = _after_head(tree.body)
+            names = ast.copy_location(ast.Global([HOOK, SWITCH]), tree.body[begin])
+            tree.body.insert(begin, names)
         self.switches += [True] * len(self._sites)
         return tree
 
@@ -63,6 +71,9 @@ class ShapeHints:
         for name, value in zip(site.names, values):
             if issubclass(type(value), Tensor):  # (isinstance may ask a class of the learner's)
                 try:
+                    if value._layout is site.layouts.get(name):
+                        continue
+                    site.layouts[name] = value._layout
                     text = told(value)
                 except Exception:  # a subclass that resists
                     self.switches[number] = False
@@ -177,6 +188,15 @@ def _names(target: ast.expr) -> Iterator[str]:
 def _arguments(given: ast.arguments) -> list[str]:
     """Arguments, but for ``*args`` and ``**kwargs``, which are no tensors."""
     return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+
+
+def _after_head(body: list[ast.stmt]) -> int:
+    """Behind a program's docstring and what it imports from the future."""
+    for index, each in enumerate(body):
+        is_text = isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+        if not is_text and getattr(each, "module", "") != "__future__":
+            return index
+    return len(body)
 
 
 def _head(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -31,7 +31,7 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
 import antorcha
-from antorcha.lab.child_names import CRASH, FOLDER, MEMORY
+from antorcha.lab.child_names import CRASH, FOLDER, MEMORY, REMEMBERED
 from antorcha.lab.tail import unsent
 
 STARTING = 60  # seconds that a new process may take until it answers
@@ -153,6 +153,7 @@ class Child:
         # What it prints comes by message; to our own terminal it has nothing to say.
         await manager.start_kernel(env=environment, stdout=DEVNULL, stderr=DEVNULL)
         client = self._client = manager.client()
+        client.session.digest_history_size = REMEMBERED
         client.start_channels()
         await client.wait_for_ready(timeout=STARTING)
         return client

@@ -41,9 +41,14 @@ class Moving:
         self._shown = session.ran if is_known and result.get("ended") == "ok" else None
         self._tried = session.ran if is_known else None
 
+    @property
+    def is_live(self) -> bool:
+        """Does the program run again for each move?"""
+        return self._moves and self._is_live
+
     def move(self) -> None:
         """It has moved: the session's text is another one."""
-        if self._moves and self._is_live and (self._work is None or self._work.done()):
+        if self.is_live and (self._work is None or self._work.done()):
             self._work = asyncio.get_running_loop().create_task(self._follow())
 
     async def end(self) -> None:

@@ -21,6 +21,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from antorcha.profiler import session as profiling
+from antorcha.runtime.tensor import Tensor
 
 HOOK = "__antorcha_note__"  # the call's name; it stands among the builtins while a program runs
 LIMIT = 1024  # points kept of a curve; a longer one is thinned out evenly
@@ -177,19 +178,22 @@ def _one() -> int:
 
 
 def _trained(loss: Any) -> list[Any]:
-    """Leaves that a loss is computed from, of the nearest part of its graph."""
+    """Leaves that a loss is computed from, of the nearest part of its graph.
+
+    By the graph's own edges: a leaf whose ``AccumulateGrad`` node was asked for
+    (``next_functions``) takes the longer way of backward from then on.
+    """
     found: list[Any] = []
     todo: list[Any] = [getattr(loss, "grad_fn", None)]
     seen: set[Any] = set()
     while todo and len(seen) < NODES:
         node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        leaf = getattr(node, "variable", None)
-        if leaf is not None:
-            found.append(leaf)
-        todo += [inner for inner, _ in node.next_functions]
+        node = node[0] if type(node) is tuple else node
+        if isinstance(node, Tensor):
+            found.append(node)
+        elif node is not None and node not in seen:
+            seen.add(node)
+            todo += node.edges
     return found
 
 

@@ -7,18 +7,19 @@ from collections.abc import Callable
 
 
 class Refresher:
-    """Does `work` in the event loop after each `tell`: at once where it has rested for `pace`
-    seconds, else when it has. Of many requests meanwhile, it is done once.
+    """Does `work` in the event loop after each `tell`: at once where it has rested, else when it
+    has. Of many requests meanwhile, it is done once.
 
     Args:
         work: what is done.
-        pace: seconds, at least, between two times.
+        pace: seconds between two times, at least on the average: the second of two is done at
+            once (a number that is dragged is written first, and soon after it has an effect).
     """
 
     def __init__(self, work: Callable[[], None], pace: float) -> None:
         self._work = work
         self._pace = pace
-        self._free = 0.0  # the loop's time from which on it may be done again
+        self._free = 0.0  # the loop's time at which it has rested
         self._waiting: asyncio.TimerHandle | None = None
         self._stopped = False
 
@@ -26,7 +27,7 @@ class Refresher:
         """There is something to do."""
         if self._waiting is None and not self._stopped:
             loop = asyncio.get_running_loop()
-            self._waiting = loop.call_at(max(self._free, loop.time()), self._do)
+            self._waiting = loop.call_at(max(self._free - self._pace, loop.time()), self._do)
 
     def stop(self) -> None:
         """Do nothing from now on."""
@@ -39,4 +40,5 @@ class Refresher:
         try:
             self._work()
         finally:
-            self._free = asyncio.get_running_loop().time() + self._pace
+            now = asyncio.get_running_loop().time()
+            self._free = max(self._free, now) + self._pace

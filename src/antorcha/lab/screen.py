@@ -50,7 +50,8 @@ class Screen:
         self._text = ""
         self._begin = 0  # how many characters were dropped before the first
         self._partial = ""  # an escape sequence whose end has not come yet
-        self._said: list[Callable[[Any], str]] = []
+        self._said: dict[int, Callable[[Any], str]] = {}  # of what is in the text
+        self._count = 0  # of all that was said
 
     @property
     def end(self) -> int:
@@ -72,14 +73,16 @@ class Screen:
 
     def say(self, line: Callable[[Any], str]) -> None:
         """Add what the lab says: `line` gets the words of the page that shows it."""
-        self._said.append(line)
-        self._add(f"\x01{len(self._said) - 1}\x02")
+        self._said[self._count] = line
+        self._count += 1
+        self._add(f"\x01{self._count - 1}\x02")
 
     def _add(self, text: str) -> None:
         self._text += text
         if len(self._text) > 2 * KEPT:
             cut = _line_begin(self._text, len(self._text) - KEPT)
             self._begin += cut
+            self._forget(self._text[:cut])
             self._text = self._text[cut:]
         self._tell()
 
@@ -98,13 +101,21 @@ class Screen:
 
     def cut(self, place: int) -> None:
         """Forget the text after `place`."""
-        self._text = self._text[: max(place - self._begin, 0)]
+        kept = max(place - self._begin, 0)
+        self._forget(self._text[kept:])
+        self._text = self._text[:kept]
         self._partial = ""
 
     def clear(self) -> None:
         """Forget the text; readers' places stay valid."""
         self._begin = self.end
+        self._forget(self._text)
         self._text = self._partial = ""
+
+    def _forget(self, text: str) -> None:
+        """What was said in that part of the text is not asked for any more."""
+        for found in _SAID.finditer(text):
+            del self._said[int(found[1])]
 
 
 def folded(text: str, width: int) -> str:

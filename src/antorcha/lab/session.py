@@ -24,6 +24,7 @@ from antorcha.lab.screen import USUAL, Screen, plain
 SETTLED = 0.8  # seconds without typing after which the text is saved
 TWICE = 0.4  # seconds within which a second request for the same is the same key, seen twice
 PICTURES = 12  # pictures kept of a run
+_ENDING = ("ended", "seconds", "signal", "code", "message")  # what a run's last line tells of
 BRIEF = 0.04  # seconds: of a run that takes no longer, pages show the end alone
 
 
@@ -423,7 +424,8 @@ class Session:
             self.screen.write("\x1b[31m")
             self.screen.say(lambda words: text)
         self.screen.write("\x1b[0m")
-        self.screen.say(lambda words: words.ending(result))
+        told = {key: result[key] for key in _ENDING if key in result}  # (the rest is large)
+        self.screen.say(lambda words: words.ending(told))
         self.screen.write("\n")
         self._threads = result.get("threads", [])
         if self._threads:

@@ -53,8 +53,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         return step(self, *args, **kwargs) if plain else hooked(self, args, kwargs)
 
     def hooked(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        own = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        for hook in (*_global_optimizer_pre_hooks.values(), *own[0].values()):
+        own = self._optimizer_step_pre_hooks
+        for hook in [*_global_optimizer_pre_hooks.values(), *own.values()]:
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
@@ -64,8 +64,10 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
-        for hook in (*own[1].values(), *_global_optimizer_post_hooks.values()):
-            hook(self, args, kwargs)
+        own = self._optimizer_step_post_hooks
+        if own or _global_optimizer_post_hooks:
+            for hook in [*own.values(), *_global_optimizer_post_hooks.values()]:
+                hook(self, args, kwargs)
         return result
 
     wrapper.hooked = True  # type: ignore[attr-defined]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from nicegui import background_tasks, ui
+from nicegui import background_tasks
+from nicegui.element import Element
 
 from antorcha.lab.lesson import Lesson
 from antorcha.lab.session import Session
@@ -50,12 +51,17 @@ class Pane:
 
     def refresh(self) -> None:
         """Show what has changed since the last call."""
-        if self.rests and not self.is_seen:
-            return
-        seen = tuple([self.session.versions[name] for name in self.watches])
-        if seen != self._seen:
-            self._seen = seen
+        if self._is_behind and (self.is_seen or not self.rests):
+            self._seen = self._versions()
             self.update()
+
+    def _versions(self) -> tuple[int, ...]:
+        return tuple([self.session.versions[name] for name in self.watches])
+
+    @property
+    def _is_behind(self) -> bool:
+        """Has something changed that it does not show yet?"""
+        return self._versions() != self._seen
 
     def update(self) -> None:
         """Show the session as it is now."""
@@ -74,6 +80,21 @@ async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
     await work()
 
 
-def trusted(content: str = "", *, classes: str = "") -> ui.html:
+class TrustedHtml(Element, component="trusted.js", default_classes="nicegui-html"):
     """HTML that we made or that the child sent: cleaned by the browser's DOMPurify, always."""
-    return ui.html(content, sanitize=True).classes(classes)
+
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self._props["innerHTML"] = content
+
+    def set_content(self, content: str) -> None:
+        """Show that instead, by a call: an update would render the whole page again."""
+        if content != self._props["innerHTML"]:
+            with self._props.suspend_updates():
+                self._props["innerHTML"] = content
+            self.run_method("show", content)
+
+
+def trusted(content: str = "", *, classes: str = "") -> TrustedHtml:
+    """A place for such HTML."""
+    return TrustedHtml(content).classes(classes)

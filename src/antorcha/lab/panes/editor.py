@@ -54,6 +54,7 @@ class Editor(Pane):
         self._shown = self.session.active
         self._marked: tuple[int, ...] = ()  # of what the marks are that the editor shows
         self._is_underlined = False
+        self._tips: dict[int, str] = {}  # of lines, as the editor has them
         self._revealed = self.session.versions["result"]
         self._show_hints()
         self._draft: draft.Draft | None = None  # typed without connection, and not what we have
@@ -193,6 +194,8 @@ class Editor(Pane):
         """
         session = self.session
         is_stale = session.hinted != session.file.text
+        if is_stale and session.moving.is_live:  # in a moment they are those of this text
+            return
         self._around.classes(**{"add" if is_stale else "remove": "lab-hints-stale"})
         of = session.versions["result"], session.versions["hints"], session.active
         if of == self._marked:
@@ -217,7 +220,9 @@ class Editor(Pane):
             result = self.session.result
             tips = {place["line"]: result.get("message") or self.words.death(result)}
         ui.run_javascript(marks.script(self.editor.id, found))
-        self.editor.run_method("setLineTooltips", tips)
+        if tips or self._tips:
+            self.editor.run_method("setLineTooltips", tips)
+        self._tips = tips
         if place is not None and self._revealed != self.session.versions["result"]:
             self.editor.reveal_line(place["line"])
         self._revealed = self.session.versions["result"]

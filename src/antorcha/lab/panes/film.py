@@ -57,10 +57,11 @@ class FilmPane(Pane):
             return
         last, names = len(film["steps"]) - 1, dict(enumerate(film["names"]))
         is_new = self._slider.props.get("max") != last
-        self._slider.props(f"max={last}")
         chosen = self._choice.value if self._choice.value in names else 0
-        self._choice.set_options(names, value=chosen)
+        if self._choice.options != names:
+            self._choice.set_options(names, value=chosen)
         if is_new:
+            self._slider.props(f"max={last}")
             self._slider.set_value(last)
         self._asked = None
         self._show()

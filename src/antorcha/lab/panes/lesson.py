@@ -11,7 +11,7 @@ from nicegui import background_tasks, ui
 
 from antorcha.lab.lesson import Cell, Challenge, Inspect, Lesson, LessonView, Quiz, Text
 from antorcha.lab.panes import quiz
-from antorcha.lab.panes.base import Pane, View, trusted
+from antorcha.lab.panes.base import Pane, TrustedHtml, View, trusted
 from antorcha.lab.panes.cell import CellPane
 from antorcha.lab.words import LabWords
 
@@ -24,7 +24,7 @@ class LessonText(Pane):
         self.lesson = lesson
         self.following = view.workplace.following(lesson)
         self._parts: list[Pane] = []
-        self._drawings: list[ui.html] = []
+        self._drawings: list[TrustedHtml] = []
 
     def build(self) -> None:
         lesson = self.lesson

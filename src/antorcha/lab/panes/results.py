@@ -31,13 +31,15 @@ class Loss(Pane):
         self._film.build()
 
     def refresh(self) -> None:
-        super().refresh()
         self._film.is_seen = self.is_seen
-        self._film.refresh()
+        self._film.refresh()  # first: it says where the mark stands
+        super().refresh()
 
     def _mark(self, at: tuple[str, int] | None) -> None:
-        if at != self._at:
-            self._at = at
+        if at == self._at:
+            return
+        self._at = at
+        if not self._is_behind:  # (else the curves are to be drawn anyway)
             self.update()
 
     def update(self) -> None:

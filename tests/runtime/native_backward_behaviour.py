@@ -71,6 +71,9 @@ def served() -> None:
         run()
     used = uses_python(run)
     assert used == {"backward_from", "ones"}, used
+    (w * 2).grad_fn.next_functions  # to have been looked at costs a leaf nothing
+    used = uses_python(run)
+    assert used == {"backward_from", "ones"}, used
 
 
 def graphs() -> None:

@@ -6,8 +6,8 @@ somebody looks for it (``next_functions``), and stays the same object while it i
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
+from weakref import WeakValueDictionary
 
 from antorcha.autograd.hooks import NodeHooks, RemovableHandle, hooks_of, register
 from antorcha.ops.kinds.derive import saved_items, unpack
@@ -36,17 +36,21 @@ class AccumulateGrad(Node):
         return kept.node_hooks  # type: ignore[no-any-return]
 
 
+# Not in the leaf's `_extra`, whose gradients no backward pass adds up natively. A node holds its
+# leaf, so that the leaf's id is its own for as long as the entry.
+_accumulators: WeakValueDictionary[int, AccumulateGrad] = WeakValueDictionary()
+
+
 def accumulator(leaf: Tensor) -> AccumulateGrad:
     """The leaf's AccumulateGrad node: the same one while anybody holds it."""
-    kept = extra(leaf)
-    found = kept.accumulator() if kept.accumulator is not None else None
+    found = _accumulators.get(id(leaf))
     if found is None:
         found = new(AccumulateGrad)
         found.variable = leaf
         found.edges, found.hooks, found.seq, found.mask = (), None, 1 << 62, 0
         found.op = None  # type: ignore[assignment]  # it has no rule
         found.plan = found.saved = found.values = found.stack = None
-        kept.accumulator = weakref.ref(found)
+        _accumulators[id(leaf)] = found
     return found
 
 

@@ -178,11 +178,7 @@ def _one() -> int:
 
 
 def _trained(loss: Any) -> list[Any]:
-    """Leaves that a loss is computed from, of the nearest part of its graph.
-
-    By the graph's own edges: a leaf whose ``AccumulateGrad`` node was asked for
-    (``next_functions``) takes the longer way of backward from then on.
-    """
+    """Leaves that a loss is computed from, of the nearest part of its graph."""
     found: list[Any] = []
     todo: list[Any] = [getattr(loss, "grad_fn", None)]
     seen: set[Any] = set()

@@ -34,13 +34,12 @@ class Extra:
     """The seldom used part of a tensor."""
 
     __slots__ = (
-        "accumulate_hooks", "accumulator", "hooks", "name", "node_hooks", "retained_nr", "retains",
+        "accumulate_hooks", "hooks", "name", "node_hooks", "retained_nr", "retains",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.hooks: OrderedDict[int, Any] | None = None
         self.accumulate_hooks: OrderedDict[int, Any] | None = None
-        self.accumulator: Any = None  # weak: the AccumulateGrad node shown to the user
         self.node_hooks: Any = None  # the hooks registered on that node
         self.name: str | None = None
         self.retains: dict[int, Any] | None = None  # where its node knows of retain_grad()

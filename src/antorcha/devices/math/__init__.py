@@ -29,6 +29,7 @@ from antorcha.devices.math import (
     error,
     exponential,
     gamma,
+    incomplete_gamma,
     inverse,
     logarithm,
     modified_bessel,
@@ -43,8 +44,8 @@ from antorcha.lang import native
 from antorcha.lang.expr import OPS, ScalarOp
 
 _FILES = (
-    bessel, error, exponential, gamma, inverse, logarithm, modified_bessel, normal, orthogonal,
-    power, rounding, trigonometric, zeta, native,
+    bessel, error, exponential, gamma, incomplete_gamma, inverse, logarithm, modified_bessel,
+    normal, orthogonal, power, rounding, trigonometric, zeta, native,
 )  # fmt: skip
 
 

@@ -97,8 +97,8 @@ def gap(a, x):
 
 
 @inline
-def start(a, x):
-    """x**a exp(-x) / gamma(a + 1)."""
+def start(a, x, slope):
+    """x**a exp(-x) / gamma(a + 1); for ``slope`` over x, which the power alone may not reach."""
     large = a >= STIRLING_FROM
     e, e_low = small_exponent(select(large, 1.0, a), x)
     e, e_low = pair_sum(e, e_low, -x, 0.0)
@@ -110,6 +110,9 @@ def start(a, x):
         u, u_low = pair_sum(u, u_low, polynomial(inverse * inverse, STIRLING_64) * inverse, 0.0)
         e, e_low = select(large, -u, e), select(large, -u_low, e_low)
         scale = select(large, 1.0 / (sqrt(b) * ROOT_TWO_PI), scale)
+    if slope:
+        l, l_low = log_of(x, 0.0)
+        e, e_low = pair_sum(e, e_low, -l, -l_low)
     return exp_of_pair(e, e_low) * scale
 
 
@@ -170,7 +173,7 @@ def smaller_share(a, x):
     small = (a < SMALL_A) & (x < SMALL_X)
     uniform = (a >= TEMME_FROM) & (abs(x - a) <= a * TEMME_REACH)
     above = (x >= a) & ~small
-    y = start(a, x)
+    y = start(a, x, False)
     fraction, series = above & ~uniform, ~above & ~uniform
     if any_lane(series):
         rest = lower_series(select(series, a, 1.0), select(series, x, 1.0))
@@ -223,7 +226,7 @@ def gamma_density(input, other):
     a, x = shaped(input, f64)(input), shaped(other, f64)(other)
     usual = (a > 0.0) & (x > 0.0) & (a < INF) & (x < INF)
     b, z = select(usual, a, 1.0), select(usual, x, 1.0)
-    y = start(b, z) * (b / z)
+    y = start(b, z, True) * b
     y = select((a >= 0.0) & (x >= 0.0) & ~usual, 0.0, select(usual, y, NAN))
     y = select((x == 0.0) & (a == 1.0), 1.0, y)
     return kind(input)(select((x == 0.0) & (a > 0.0) & (a < 1.0), INF, y))

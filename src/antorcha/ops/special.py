@@ -192,7 +192,10 @@ def ldexp(input: Tensor, other: Tensor):
     >>> torch.ldexp(torch.tensor([1.]), torch.tensor([1, 2, 3]))
     tensor([2., 4., 8.])
     """
-    half = E.round(other * 0.5)  # in two steps: the power alone may leave the range of floats
+    if input.dtype.kind == "c":
+        return input * E.exp2(other)
+    # in two steps: the power alone may leave the range of floats
+    half = E.where(E.isinf(other), 0, E.round(other * 0.5))
     return input * E.exp2(half) * E.exp2(other - half)
 
 

@@ -8,9 +8,10 @@ They are for float64 alone, which float32 is computed in. See `fit_polynomials` 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import mpmath as mp
-from fit_polynomials import Fit, Function, Real, write
+from fit_polynomials import Fit, Function, Real, table, write
 
 
 def relative(name: str, what: str, f: Function, low: float, high: float, terms: int) -> Fit:
@@ -214,5 +215,43 @@ FITS = [
 ]  # fmt: skip
 
 
+# ------------------------------------------------------------------------- incomplete gamma
+GAMMA_ORDERS = (18, 16, 14, 12, 10, 8, 6)
+
+
+def gamma_orders(terms: tuple[int, ...]) -> list[list[Fraction]]:
+    """Taylor coefficients in eta of the functions C_k in N. Temme's expansion of the incomplete
+    gamma functions (DLMF 8.12.7 to 8.12.10): eta**2 / 2 = mu - log(1 + mu), mu = x / a - 1."""
+    most = terms[0] + 2 * len(terms) + 2
+    mu = [Fraction(0), Fraction(1)]  # in eta
+    for m in range(2, most + 2):
+        rest = sum((mu[i] * mu[m + 1 - i] for i in range(2, m)), Fraction(0))
+        mu.append(mu[-1] / (m + 1) - rest / 2)
+    inverse = [Fraction(1)]  # eta / mu
+    for m in range(1, most):
+        inverse.append(-sum((mu[i + 1] * inverse[m - i] for i in range(1, m + 1)), Fraction(0)))
+    powers = [Fraction(0)] * (2 * len(terms))  # log(gamma(a) / Stirling's formula), in 1 / a
+    for k in range(1, len(terms) + 1):
+        powers[2 * k - 1] = Fraction(*mp.bernfrac(2 * k)) / (2 * k * (2 * k - 1))
+    ratio = [Fraction(1)]
+    for m in range(1, len(terms)):
+        ratio.append(sum((k * powers[k] * ratio[m - k] for k in range(1, m + 1)), Fraction(0)) / m)
+    orders = [inverse[1:]]
+    for k in range(1, len(terms)):
+        before, sign = orders[-1], (-1) ** k
+        orders.append([(p + 2) * before[p + 2] + sign * ratio[k] * inverse[p + 1]
+                       for p in range(len(before) - 2)])  # fmt: skip
+    return [row[:n] for row, n in zip(orders, terms, strict=True)]
+
+
+def write_gamma_orders() -> None:
+    print(
+        "\n# C_k of the incomplete gamma functions in eta, |x / a - 1| <= 0.3: Taylor coefficients"
+    )
+    for k, row in enumerate(gamma_orders(GAMMA_ORDERS)):
+        print(table(f"GAMMA_ORDER_{k}", [float(c) for c in row], 17))
+
+
 if __name__ == "__main__":
     write(FITS, "fit_special", "special_coefficients")
+    write_gamma_orders()

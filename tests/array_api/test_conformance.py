@@ -22,7 +22,7 @@ def test_the_standards_own_tests() -> None:
     path = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore",
-         "-p", "pytest_jsonreport.plugin", "--max-examples", "200", "--disable-deadline",
+         "--max-examples", "200", "--disable-deadline",
          "array_api_tests"],
         cwd=SUITE, env={**os.environ, "ARRAY_API_TESTS_MODULE": "antorcha.array_api",
                         "PYTHONPATH": path}, capture_output=True, text=True, check=False,

@@ -23,6 +23,20 @@ def pivots(*rows: int) -> Any:
     return antorcha.tensor(rows, dtype=antorcha.int32)
 
 
+TURN = antorcha.tensor([[0.0, 0, 0], [0, 4, 0], [0, 0, 8]], dtype=antorcha.float64)
+"""Keeps eigenvalues apart, so that differences are of the same ones."""
+
+
+def _without_phase(values: Any, vectors: Any) -> tuple[Any, ...]:
+    """What of eigenvectors does not depend on the phases that LAPACK is free to choose."""
+    return values, vectors.abs(), vectors[..., :, None, 0] * vectors[..., None, :, 0].conj()
+
+
+def _without_phases(U: Any, S: Any, Vh: Any) -> tuple[Any, ...]:
+    """The same of singular vectors, whose two phases are one."""
+    return S, U.abs(), Vh.abs(), U[..., :, None, 0] * Vh[..., None, 0, :]
+
+
 # what gradients of first and second order are checked of, and the operands' shapes
 SMOOTH: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "lu": (lambda a: antorcha.linalg.lu(a)[1:], [(2, 3, 3)]),
@@ -56,6 +70,40 @@ SMOOTH: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "ormqr on the right": (
         lambda *given: antorcha.ormqr(*given, left=False, transpose=True), [(4, 3), (3,), (2, 4)],
     ),
+    "solve": (antorcha.linalg.solve, [(2, 3, 3), (3, 2)]),
+    "solve on the right": (lambda a, b: antorcha.linalg.solve(a, b, left=False), [(3, 3), (2, 3)]),
+    "inv": (antorcha.linalg.inv, [(2, 3, 3)]),
+    "det": (antorcha.linalg.det, [(2, 3, 3)]),
+    "cholesky": (lambda a: antorcha.linalg.cholesky(a @ a.mH), [(2, 3, 3)]),
+    "cholesky, upper": (lambda a: antorcha.linalg.cholesky(a @ a.mH, upper=True), [(3, 3)]),
+    "cholesky_solve": (
+        lambda b, a: antorcha.cholesky_solve(b, antorcha.linalg.cholesky(a @ a.mH)),
+        [(3, 2), (3, 3)],
+    ),
+    "cholesky_inverse": (
+        lambda a: antorcha.cholesky_inverse(antorcha.linalg.cholesky(a @ a.mH)), [(3, 3)],
+    ),
+    "qr": (antorcha.linalg.qr, [(2, 3, 3)]),
+    "qr tall": (antorcha.linalg.qr, [(4, 2)]),
+    "qr wide": (antorcha.linalg.qr, [(2, 4)]),
+    "svdvals": (antorcha.linalg.svdvals, [(2, 3, 2)]),
+    "svd": (lambda a: _without_phases(*antorcha.linalg.svd(a, False)), [(2, 3, 3)]),
+    "svd tall": (lambda a: _without_phases(*antorcha.linalg.svd(a, False)), [(4, 2)]),
+    "svd wide": (lambda a: _without_phases(*antorcha.linalg.svd(a, False)), [(2, 4)]),
+    "eigvalsh": (lambda a: antorcha.linalg.eigvalsh(a + a.mH), [(2, 3, 3)]),
+    "eigh": (lambda a: _without_phase(*antorcha.linalg.eigh(a + a.mH)), [(2, 3, 3)]),
+    "eigvals": (lambda a: antorcha.linalg.eigvals(a + TURN), [(3, 3)]),
+    "eig": (lambda a: _without_phase(*antorcha.linalg.eig(a + TURN)), [(3, 3)]),
+    "pinv tall": (antorcha.linalg.pinv, [(2, 4, 3)]),
+    "pinv wide": (antorcha.linalg.pinv, [(2, 4)]),
+    "pinv, hermitian": (lambda a: antorcha.linalg.pinv(a + a.mH, hermitian=True), [(3, 3)]),
+    "lstsq tall": (lambda a, b: antorcha.linalg.lstsq(a, b).solution, [(2, 4, 3), (2, 4, 2)]),
+    "lstsq wide": (lambda a, b: antorcha.linalg.lstsq(a, b).solution, [(2, 4), (2, 3)]),
+    "matrix_exp": (antorcha.linalg.matrix_exp, [(2, 3, 3)]),
+    "matrix_power": (lambda a: antorcha.linalg.matrix_power(a, -3), [(3, 3)]),
+    "norm 2": (lambda a: antorcha.linalg.matrix_norm(a, 2), [(3, 2)]),
+    "norm nuc": (lambda a: antorcha.linalg.matrix_norm(a, "nuc"), [(2, 3)]),
+    "cond": (antorcha.linalg.cond, [(3, 3)]),
     "tensorsolve": (antorcha.linalg.tensorsolve, [(2, 3, 6), (2, 3)]),
     "tensorinv": (lambda a: antorcha.linalg.tensorinv(a, 1), [(4, 2, 2)]),
 }  # fmt: skip
@@ -70,6 +118,29 @@ def test_derivatives(name: str, dtype: str) -> None:
         call = lambda a: antorcha.linalg.slogdet(a)[1]  # noqa: E731
     assert gradcheck(call, given)
     assert gradgradcheck(call, given)
+
+
+@pytest.mark.parametrize("kind", ["float", "complex"])
+def test_derivatives_in_single_precision(kind: str) -> None:
+    """They are those in double precision, rounded."""
+    wrong = []
+    for name, (call, shapes) in SMOOTH.items():
+        found = []
+        for bits in (32, 64) if kind == "float" else (64, 128):
+            leaves = [tensor(*shape, dtype=f"{kind}{bits}", seed=k)
+                      for k, shape in enumerate(shapes)]  # fmt: skip
+            given = call(*leaves)
+            for out in [given] if isinstance(given, antorcha.Tensor) else given:
+                weights = antorcha.arange(out.numel()).cos().view(out.shape)
+                total = out.real + out.imag if out.is_complex() else out
+                if out.requires_grad:
+                    (total * weights).sum().backward(retain_graph=True)
+            found.append([leaf.grad.numpy() for leaf in leaves])
+        for single, double in zip(*found, strict=True):
+            off = np.abs(single - double).max() / np.abs(double).max()
+            if single.dtype == double.dtype or not off < 1e-3:
+                wrong.append(f"{name}: {single.dtype}, {off:.2g}")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)

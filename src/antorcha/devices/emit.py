@@ -10,7 +10,7 @@ stumble over vectors of one lane); a complex value is a list of two, its real an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from antorcha.core.dtypes import FLOAT8
@@ -48,6 +48,7 @@ from antorcha.lang.native import (
     u64,
     vec,
 )
+from antorcha.lang.native.digest import closure_key, describe, digest_of
 from antorcha.lang.native.types import Ty
 from antorcha.lang.native.values import V
 from antorcha.runtime.memory.layout import Layout
@@ -98,6 +99,14 @@ def available() -> frozenset[str]:
     return frozenset(_PLAIN | set(functions()))
 
 
+@cache
+def function_key(op: str) -> str:
+    """The hash of a math function's code, which a kernel that inlines it depends on."""
+    used: dict[Any, None] = {}
+    text = describe(functions()[op], used)
+    return digest_of(text + closure_key(used), 8)
+
+
 class Unsupported(Exception):
     """This device has no native code for the description; NumPy computes it."""
 
@@ -109,7 +118,8 @@ class Body:
 
     def __init__(self, exprs: Sequence[Expr]) -> None:
         self.exprs = prepare(tuple(exprs))
-        self.key = E.key(*self.exprs)
+        inlined = sorted({n.op for n in E.walk(*self.exprs)} & functions().keys())
+        self.key = E.key(*self.exprs) + "".join([f" {op} {function_key(op)}" for op in inlined])
         types = [n.dtype.to_real() if n.dtype.kind == "c" else n.dtype for n in E.walk(*self.exprs)]
         sizes = [max(t.itemsize, 1) for t in types]
         self.lanes = max(sizes)

@@ -12,45 +12,15 @@ import math
 from collections.abc import Sequence
 
 from antorcha.core import dtypes
-from antorcha.core.lazy import lazy, np
-from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import ValueRangeError
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Host
-from antorcha.ops.kinds.kernel import Planned, kernel
-from antorcha.ops.kinds.operands import common_dtype
 from antorcha.ops.kinds.pointwise import pointwise
-from antorcha.ops.kinds.record import T
+from antorcha.ops.kinds.record import Op, T
 from antorcha.ops.kinds.types import Any, Int, Tensor
-from antorcha.runtime.memory.layout import Layout
-
-scipy_special = lazy("scipy.special")
 
 
 # ------------------------------------------------------------------------- incomplete gamma
-def _incomplete(op: str, function: str, input: Layout, other: Layout) -> Planned:
-    dtype = common_dtype([input, other])
-    dtype = dtype if dtype.kind == "f" else dtypes.get_default_dtype()
-
-    def run(a, x):
-        return getattr(scipy_special, function)(a.astype(np.float64), x.astype(np.float64)).astype(
-            dtype.np
-        )
-
-    return Planned(Host(run), [(broadcast_shapes(input.shape, other.shape, op=op), dtype)])
-
-
-def _density(input: Tensor, other: Tensor) -> Tensor:
-    """The density of a gamma variable of this shape: the slope of the lower function."""
-    power = T.xlogy(T.sub(input, 1), other)
-    return T.exp(T.sub(T.sub(power, other), T.lgamma(input)))
-
-
-def _no_slope_in_shape(op: str) -> NotImplementedError:
-    return NotImplementedError(f"the derivative for '{op}: input' is not implemented.")
-
-
-@kernel(inplace=True, aliases=("special.gammainc",), batching="matrices")
+@pointwise("float", inplace=True, aliases=("special.gammainc",))
 def igamma(input: Tensor, other: Tensor):
     """The lower incomplete gamma function, scaled: the share of gamma(``input``) below ``other``.
 
@@ -59,17 +29,10 @@ def igamma(input: Tensor, other: Tensor):
     >>> torch.igamma(torch.tensor([1.]), torch.tensor([2.]))
     tensor([0.8647])
     """
-    return _incomplete("igamma", "gammainc", input, other)
+    return E.gammainc(input, other)
 
 
-@igamma.derivative
-def _(g, input, other, needs):
-    if needs[0]:
-        raise _no_slope_in_shape("igamma")
-    return None, T.sum_to_size(T.mul(g, _density(input, other)), other._layout.shape)
-
-
-@kernel(inplace=True, aliases=("special.gammaincc",), batching="matrices")
+@pointwise("float", inplace=True, aliases=("special.gammaincc",))
 def igammac(input: Tensor, other: Tensor):
     """The upper incomplete gamma function, scaled: ``1 - igamma(input, other)``.
 
@@ -78,14 +41,29 @@ def igammac(input: Tensor, other: Tensor):
     >>> torch.igammac(torch.tensor([1.]), torch.tensor([2.]))
     tensor([0.1353])
     """
-    return _incomplete("igammac", "gammaincc", input, other)
+    return E.gammaincc(input, other)
 
 
-@igammac.derivative
-def _(g, input, other, needs):
-    if needs[0]:
-        raise _no_slope_in_shape("igammac")
-    return None, T.sum_to_size(T.mul(g, T.neg(_density(input, other))), other._layout.shape)
+@pointwise("float", function=False, method=False)
+def gamma_density(input: Tensor, other: Tensor):
+    """The density of a gamma variable of this shape: the slope of the lower function."""
+    return E.gamma_density(input, other)
+
+
+def _slope(op: str, sign: int) -> Any:
+    """The rule of a share, in ops: one of expressions would need both slopes."""
+
+    def rule(g: Any, input: Any, other: Any, needs: Any) -> tuple[None, Any]:
+        if needs[0]:
+            raise NotImplementedError(f"the derivative for '{op}: input' is not implemented.")
+        slope = T.mul(T.gamma_density(input, other), sign)
+        return None, T.sum_to_size(T.mul(g, slope), other._layout.shape)
+
+    return rule
+
+
+for _op, _sign in ((igamma, 1), (igammac, -1)):
+    Op.derivative(_op, _slope(_op.name, _sign))
 
 
 # ------------------------------------------------------------------------- multivariate

@@ -137,7 +137,17 @@ def sinc(input: Tensor):
     tensor([1.0000, 0.6366])
     """
     t = input * math.pi
-    return E.where(input == 0, 1, E.sin(t) / t)
+    if input.dtype.kind == "c":
+        return E.where(input == 0, 1, E.sin(t) / t)
+    return E.where(input == 0, 1, _sine_of_half_turns(input) / t)
+
+
+def _sine_of_half_turns(x: Any) -> Any:
+    """``sin(pi * x)``, which is 0 at whole numbers, whatever pi is rounded to."""
+    whole = E.round(x)
+    sine = E.sin((x - whole) * math.pi)
+    half = whole * 0.5
+    return E.where(E.floor(half) == half, sine, -sine)
 
 
 @sinc.derivative
@@ -157,7 +167,8 @@ def logit(input: Tensor, eps: Float = None):
     x = input
     if eps is not None:
         x = E.where(x < eps, eps, E.where(x > 1 - eps, 1 - eps, x))
-    return E.log(x / (1 - x))
+    near = E.log1p((2 * x - 1) / (1 - x))  # (2 x - 1 is exact there)
+    return E.where(E.abs(x - 0.5) < 0.25, near, E.log(x / (1 - x)))
 
 
 @logit.derivative
@@ -181,7 +192,11 @@ def ldexp(input: Tensor, other: Tensor):
     >>> torch.ldexp(torch.tensor([1.]), torch.tensor([1, 2, 3]))
     tensor([2., 4., 8.])
     """
-    return input * E.exp2(other)
+    if input.dtype.kind == "c":
+        return input * E.exp2(other)
+    # in two steps: the power alone may leave the range of floats
+    half = E.where(E.isinf(other), 0, E.round(other * 0.5))
+    return input * E.exp2(half) * E.exp2(other - half)
 
 
 @pointwise("float", function=False, method=False, inplace=True, name="polygamma_of",

@@ -68,24 +68,24 @@ def squares(input: Layout, correction: float, root: bool, give_mean: bool) -> Fo
             reason="needs float", op="var", dtype=input.dtype, fix="x.float()",
         )  # fmt: skip
     real = input.dtype.to_real()
-    half = real.itemsize == 2
-    state = dtypes.float32 if half else real
+    wide = dtypes.complex128 if input.dtype.kind == "c" else dtypes.float64
 
     def lift(x, mean, i):
-        d = x - mean
+        d = E.cast(x, wide) - E.cast(mean, wide)
         return d.real() * d.real() + d.imag() * d.imag() if d.dtype.kind == "c" else d * d
 
     def finish(total, n):
-        found = total / E.maximum(E.cast(n, state) - correction, 0)
+        found = total / E.maximum(E.cast(n, dtypes.float64) - correction, 0)
         return E.sqrt(found) if root else found
 
     return Folding(
         before=Folding(
-            start=0, merge=lambda a, b: a + b, finish=lambda s, n: s / E.cast(n, s.dtype)
+            start=0, lift=lambda x, i: E.cast(x, wide), merge=lambda a, b: a + b,
+            finish=lambda s, n: s / E.cast(n, wide), state=(wide,),
         ),
-        start=0, lift=lift, merge=lambda a, b: a + b, finish=finish, state=(state,),
+        start=0, lift=lift, merge=lambda a, b: a + b, finish=finish, state=(dtypes.float64,),
         outs=(real, None) if give_mean else (real,), give_before=give_mean,
-        acc=dtypes.float32 if half else input.dtype,
+        acc=dtypes.float32 if real.itemsize == 2 else input.dtype,
     )  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def norm_fold(real: dtypes.dtype, ord: float) -> Folding:
         )  # fmt: skip
     return Folding(
         start=0, lift=lambda x, i: magnitude(x) ** ord, merge=lambda a, b: a + b,
-        finish=lambda s, n: s ** (1 / ord), state=(state,), outs=(real,),
+        finish=lambda s, n: E.cast(s, dtypes.float64) ** (1 / ord), state=(state,), outs=(real,),
     )  # fmt: skip
 
 

@@ -123,6 +123,14 @@ def pairs(name: str, count: int, dtype: type, seed: int = 0) -> tuple[Array, Arr
         q[::4], x[1::4] = q[::4] / 8, np.ceil(x[1::4])
         q[1::4] = (2 * np.ceil(q[1::4]) + 1) / 8 - 4  # below 0, too, where x is an integer
         return x.astype(dtype), q.astype(dtype)
+    if name == "polygamma_by_order":
+        n, x = random.integers(1, 12, count), np.exp(random.uniform(-2, 3, count))
+        x[::5] = (2 * np.ceil(x[::5]) + 1) / 8 - 4
+        return n.astype(dtype), x.astype(dtype)
+    if "gamma" in name:
+        a = np.exp(random.uniform(-6, 7, count))
+        x = np.abs(a + random.uniform(-6, 6, count) * np.sqrt(a))
+        return a.astype(dtype), x.astype(dtype)
     grid = np.meshgrid(special_floats(dtype), special_floats(dtype))
     top = 80.0 if dtype == np.float32 else 650.0
     wide = np.exp(random.uniform(-top, top, (2, count)))

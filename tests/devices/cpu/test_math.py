@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from antorcha.core import dtypes
+from antorcha.devices.emit import Body, function_key
 from antorcha.devices.math import FUNCTIONS
 from antorcha.devices.math.pair_coefficients import LGAMMA_ROOTS, PSI_ROOTS
+from antorcha.lang import expr as E
 from antorcha.lang.expr import OPS
 from antorcha.lang.native import interpreted
 from tests.devices.cpu import math_kernels as K
@@ -283,6 +286,20 @@ def test_targets_agree(target: str) -> None:
     command = [sys.executable, str(Path(K.__file__))]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == K.digest()
+
+
+def test_kernels_are_named_by_the_math_that_they_inline(monkeypatch: Any) -> None:
+    """Else one on disk would outlive a change of the function."""
+
+    def key() -> str:
+        function_key.cache_clear()
+        return Body([E.exp(E.input_(0, dtypes.float32))]).key
+
+    before = key()
+    monkeypatch.setitem(FUNCTIONS, "exp", FUNCTIONS["exp2"])
+    changed = key()
+    monkeypatch.undo()
+    assert key() == before != changed
 
 
 @pytest.mark.exhaustive

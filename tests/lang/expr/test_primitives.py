@@ -15,7 +15,10 @@ from antorcha.errors import DtypeError
 from antorcha.lang.expr.primitives import bessel, orthogonal
 
 NAMES = sorted(n for n, op in E.OPS.items() if not op.reduction)
-FURTHER = {"erfcx", "ndtr", "ndtri", "zeta", *bessel.__all__, *orthogonal.__all__}
+FURTHER = {
+    "erfcx", "gamma_density", "gammainc", "gammaincc", "ndtr", "ndtri", "polygamma_by_order",
+    "zeta", *bessel.__all__, *orthogonal.__all__,
+}  # fmt: skip
 """The special functions that are not computed to the last place of float64."""
 WITHOUT_ARITHMETIC = ("cast", "real", "imag", "complex")  # `split_complex` writes and keeps them
 

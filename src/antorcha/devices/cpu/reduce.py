@@ -4,10 +4,10 @@ Two shapes of the same work. *Rows*: the input's closest elements are folded tog
 accumulators is a vector, folded to one state at the end of the row. *Columns*: the closest elements
 belong to different results; a strip of results is accumulated side by side while rows go by.
 
-Sums stay accurate because elements are folded in blocks and the blocks' states are merged: the
-error grows with the square root of what a plain loop's would. When there are few results and many
-elements, a row is cut into segments that threads fold apart; their number depends on the shape
-alone, so the result does not depend on the number of threads.
+Sums stay accurate because they are cascades: of `CASCADE` elements, of as many such sums, and so on
+for some levels. When there are few results and many elements, a row is cut into segments that
+threads fold apart; their number depends on the shape alone, so the result does not depend on the
+number of threads.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ from antorcha.lang.native import (
 from antorcha.lang.native.types import Ty
 from antorcha.runtime.memory.layout import Layout
 
-BLOCK = 16384  # elements folded into one set of accumulators
+CASCADE = 16  # elements folded into an accumulator, and accumulators into one of the next level
+LEVELS = 4  # of sums of sums, at most
 STRIP = 1024  # results accumulated side by side
-ROWS = 256  # rows folded into one strip of accumulators
 
 
 class ReduceTemplate(Template):
@@ -81,6 +81,7 @@ class ReduceTemplate(Template):
         self.nstate = len(self.state_types)
         self.used = self.reads(self.lift)
         self.needs_position = self.nin in E.inputs_used(*self.lift.exprs)
+        self.chain = CASCADE**2 if self.needs_position else CASCADE  # places do not get less exact
         self.width = lanes_of(max(self.lift.lanes, self.merge.lanes))
         self.unroll = 4 if self.lift.weight + self.append.weight <= 12 else 2
 
@@ -162,9 +163,15 @@ def positions(P, base):
 def fold_segment(P, ins, fixed, steps, base, lo, hi):
     """Elements lo..hi of a row folded into one vector of states."""
     W = static(P.width)
-    total = fresh_state(P)
-    for block in range(lo, hi, BLOCK):
-        end = min(block + BLOCK, hi)
+    many = static(P.width * P.unroll * P.chain)
+    total, middle = fresh_state(P), fresh_state(P)
+    full = lo + many * CASCADE
+    for block in range(lo, hi, many):
+        if block == full:
+            keep(P, total, merged(P, total, middle))
+            keep(P, middle, fresh_state(P))
+            full = full + many * CASCADE
+        end = min(block + many, hi)
         whole = block + (end - block) // (W * P.unroll) * (W * P.unroll)
         acc = [fresh_state(P) for u in static(range(P.unroll))]
         for i in range(block, whole, W * P.unroll):
@@ -179,8 +186,8 @@ def fold_segment(P, ins, fixed, steps, base, lo, hi):
         state = acc[0]
         for u in static(range(1, P.unroll)):
             state = merged(P, state, acc[u])
-        keep(P, total, merged(P, total, state))
-    return total
+        keep(P, middle, merged(P, middle, state))
+    return merged(P, total, middle)
 
 
 @inline
@@ -364,29 +371,53 @@ def clear(P, acc, m):
         put(P, acc, i, fresh_state(P))
 
 
+@inline
+def strip_at(P, strips, level):
+    """The accumulators of a level of the cascade."""
+    return [strips[k] + level * (STRIP + 64) for k in static(range(P.nstate))]
+
+
+@inline
+def move_up(P, strips, level, m):
+    """Merges a level of the cascade into the next one, and clears it."""
+    strip, above = strip_at(P, strips, level), strip_at(P, strips, level + 1)
+    for i in range(0, m, P.width):
+        put(P, above, i, merged(P, loaded(P, above, i), loaded(P, strip, i)))
+    clear(P, strip, m)
+
+
 @native
 def columns_job(u0: i64, u1: i64, args: raw, *, P) -> void:
-    """Units u0..u1: a strip of results each."""
+    """Units u0..u1: a strip of results each, which as many levels have as the rows need."""
     work = ptr[Work](args)
     shape = ptr[FoldShape](work.desc)
     steps = words_at(work.desc, SHAPE, P.nin)
     out_steps = work.desc + (SHAPE + P.nin)
     kept = out_steps + P.nout
     fold_words = kept + shape.dims * (1 + P.nops)
-    total = [local(P.state_types[k], STRIP + 64) for k in static(range(P.nstate))]
-    acc = [local(P.state_types[k], STRIP + 64) for k in static(range(P.nstate))]
+    strips = [local(P.state_types[k], LEVELS * (STRIP + 64)) for k in static(range(P.nstate))]
+    top, reach = i64(0), i64(CASCADE)
+    while top < LEVELS - 1 and reach < shape.folds:
+        top, reach = top + 1, reach * CASCADE
+    total = strip_at(P, strips, top)
     for u in range(u0, u1):
         r = u // shape.strips
         lo = (u - r * shape.strips) * STRIP
         m = min(shape.n - lo, STRIP)
         _index, offset = odometer(P.nops, kept, shape.dims, r)
         outs, ins = outputs_at(P, work.bufs, offset), inputs_at(P, work.bufs, offset)
-        clear(P, total, m)
-        for q in range(0, shape.folds, ROWS):
-            clear(P, acc, m)
-            fold_strip(P, ins, steps, shape, fold_words, acc, q, min(q + ROWS, shape.folds), lo, m)
-            for i in range(0, m, P.width):
-                put(P, total, i, merged(P, loaded(P, total, i), loaded(P, acc, i)))
+        for level in range(top + 1):
+            clear(P, strip_at(P, strips, level), m)
+        for q in range(0, shape.folds, CASCADE):
+            end = min(q + CASCADE, shape.folds)
+            fold_strip(P, ins, steps, shape, fold_words, strips, q, end, lo, m)
+            level, sums = i64(0), q // CASCADE + 1
+            while level < top:
+                move_up(P, strips, level, m)
+                level = level + 1 if sums % CASCADE == 0 else top
+                sums = sums // CASCADE
+        for level in range(1, top):
+            move_up(P, strips, level, m)
         count = vec[i64, P.width](shape.count)
         for i in range(0, m, P.width):
             state = loaded(P, total, i)

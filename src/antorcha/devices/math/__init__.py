@@ -15,8 +15,8 @@ selections: the same source serves every CPU, with the same results, scalar or v
 Errors are in units in the last place of the exact result (ulp), measured: for float32 over all
 2**32 numbers where a docstring says "all", else over some millions; for float64 over tens of
 thousands of samples by exponent, and beside roots, poles and borders, against 60 digits. None is
-above 1, but for float64 those of the functions with special_coefficients, which say so. NaN,
-infinities, signed zeros and denormal numbers, in and out, are those of C's Annex F.
+above 1, but for float64 those of special functions that say so. NaN, infinities, signed zeros and
+denormal numbers, in and out, are those of C's Annex F.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from antorcha.devices.math import (
     error,
     exponential,
     gamma,
+    incomplete_gamma,
     inverse,
     logarithm,
     modified_bessel,
@@ -43,8 +44,8 @@ from antorcha.lang import native
 from antorcha.lang.expr import OPS, ScalarOp
 
 _FILES = (
-    bessel, error, exponential, gamma, inverse, logarithm, modified_bessel, normal, orthogonal,
-    power, rounding, trigonometric, zeta, native,
+    bessel, error, exponential, gamma, incomplete_gamma, inverse, logarithm, modified_bessel,
+    normal, orthogonal, power, rounding, trigonometric, zeta, native,
 )  # fmt: skip
 
 

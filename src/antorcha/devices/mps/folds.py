@@ -41,16 +41,19 @@ def known_folds(merge: Sequence[E.Expr]) -> list[str] | None:
     return found
 
 
+NARROWER = {dtypes.float64: dtypes.float32, dtypes.complex128: dtypes.complex64}
+
+
 def in_float32(exprs: Sequence[E.Expr]) -> tuple[E.Expr, ...]:
     """The graphs with float64 (which Apple's GPUs lack) computed in float32."""
     done: dict[E.Expr, E.Expr] = {}
     for e in E.walk(*exprs):
         new = with_args(e, tuple([done[a] for a in e.args]))
-        if new.dtype is dtypes.float64:
-            if new.op == "cast" and new.args[0].dtype is dtypes.float32:
+        if (narrow := NARROWER.get(new.dtype)) is not None:
+            if new.op == "cast" and new.args[0].dtype is narrow:
                 new = new.args[0]
             else:
-                new = E.node(new.op, new.args, dtypes.float32, new.payload)
+                new = E.node(new.op, new.args, narrow, new.payload)
         done[e] = new
     return E.simplify_all([done[e] for e in exprs])
 

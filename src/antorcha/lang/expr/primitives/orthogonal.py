@@ -34,7 +34,7 @@ def _polynomial(
         value = np.where(whole < 0, 0, numpy(np.maximum(whole, 0), x))
         return np.where(np.isnan(n), np.nan, value).astype(x.dtype)
 
-    accuracy = Accuracy(0.51, 16, exact=exact, size=f"max(abs({exact}), {size})")
+    accuracy = Accuracy(0.51, 1, exact=exact, size=f"max(abs({exact}), {size})")
     doc = f"{doc} The degree ``n`` is rounded towards 0."
     return ScalarOp(name, 2, real_floating, of_degree, None, doc, accuracy=accuracy)
 

@@ -86,6 +86,9 @@ class PointwiseTemplate(Template):
         self.unroll = self.vectors_at_once()
         if self.unroll == 2 and target().vector_bits == 512:
             self.width, self.unroll = 2 * self.width, 1  # (two registers: their steps in turns)
+        # a masked store to a line that is not in the caches takes twice as long, and short rows have
+        # many of them
+        self.overlaps = self.unroll == 4 and not flat and {*kinds[:nout]} == {"c"}
         self.step = self.width * max(self.unroll, 1)  # elements of a pass
         self.used = self.reads(body)
         self.bytes = sum(t.size for t in (*out_types, *in_types))
@@ -144,11 +147,12 @@ def put_single(P, k, p, result):
 
 @inline
 def fresh(P, outs, ins):
-    """Are the output's lines read by nobody? (Those that are read are in the caches anyway.)"""
+    """Are the outputs' lines read by nobody? (Those that are read are in the caches anyway.)"""
     apart = True
-    for k in static(range(P.nin)):
-        if P.in_kinds[k] == "c" and P.used[k]:
-            apart = apart and i64(ins[k]) != i64(outs[0])
+    for n in static(range(P.nout)):
+        for k in static(range(P.nin)):
+            if P.in_kinds[k] == "c" and P.used[k]:
+                apart = apart and i64(ins[k]) != i64(outs[n])
     return apart
 
 
@@ -200,6 +204,11 @@ def row(P, outs, ins, steps, lo, hi, far):
         if P.strided and hi - end <= FEW:  # a gather takes as long as its elements one by one
             for i in range(end, hi):
                 single(P, outs, ins, steps, i)
+        elif P.overlaps and hi - lo >= P.width and fresh(P, outs, ins):
+            for i in range(end, hi - P.width, P.width):
+                block(P, outs, ins, fixed, steps, i, None, False)
+            if hi > end:  # (some elements of the last vector are written twice)
+                block(P, outs, ins, fixed, steps, hi - P.width, None, False)
         else:
             for i in range(end, hi, P.width):
                 block(P, outs, ins, fixed, steps, i, first(P.width, hi - i), False)

@@ -86,8 +86,8 @@ class PointwiseTemplate(Template):
         self.unroll = self.vectors_at_once()
         if self.unroll == 2 and target().vector_bits == 512:
             self.width, self.unroll = 2 * self.width, 1  # (two registers: their steps in turns)
-        # a masked store to a line that is not in the caches takes twice as long, and short rows have
-        # many of them
+        # a masked store to a line that is not in the caches takes twice as long, and short rows
+        # have many of them
         self.overlaps = self.unroll == 4 and not flat and {*kinds[:nout]} == {"c"}
         self.step = self.width * max(self.unroll, 1)  # elements of a pass
         self.used = self.reads(body)

@@ -9,6 +9,7 @@ import pytest
 
 import antorcha
 from antorcha.devices.cpu.sort import sort_kernel
+from antorcha.devices.cpu.sort_long import LONGEST
 from antorcha.devices.numpy_semantics.sort import compute_sort
 from antorcha.lang.native import interpreted
 from antorcha.ops.kinds.record import REGISTRY
@@ -214,6 +215,25 @@ def test_one_long_line_is_sorted_in_parts(dtype: str) -> None:
             np.testing.assert_array_equal(x.argsort(descending=True).numpy(), down)
     finally:
         antorcha.set_num_threads(threads)
+
+
+def test_long_lines_of_keys_that_differ_in_few_bits() -> None:
+    """Each side of where the words have room for the position, and of each number of digits."""
+    rng = np.random.default_rng(0)
+    n = LONGEST + 5
+    for least in (-(1 << 63), -7, 1 << 40):
+        for bits in (0, 1, 10, 11, 12, 22, 23, 31, 32, 33, 44, 62):
+            x = rng.integers(0, 1 << bits, n) + least
+            x[[3, -3]] = least, least + (1 << bits) - 1
+            t = antorcha.tensor(x)
+            order = np.argsort(x, kind="stable")
+            found = t.sort()
+            np.testing.assert_array_equal(found[1].numpy(), order)
+            np.testing.assert_array_equal(found[0].numpy(), x[order])
+            down = n - 1 - np.argsort(x[::-1], kind="stable")[::-1]
+            found = t.sort(descending=True)
+            np.testing.assert_array_equal(found[1].numpy(), down)
+            np.testing.assert_array_equal(found[0].numpy(), x[down])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

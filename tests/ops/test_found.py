@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.devices.cpu import search
 from antorcha.devices.cpu import select as kernels
 from antorcha.devices.cpu.passes import Changed, failed
+from antorcha.devices.cpu.tally import SHARE, SMALL
 from antorcha.errors import ShapeError
 from antorcha.lang.native import interpreted
 from antorcha.runtime.memory.alloc import OutOfMemory
@@ -150,11 +150,11 @@ def test_bincount_as_pytorch(dtype: str) -> None:
 def test_bincount_in_tables(dtype: str) -> None:
     """In one table or several, of one thread or more: each side of where that changes."""
     rng = np.random.default_rng(0)
-    before, small = antorcha.get_num_threads(), search.SMALL
-    sides = [small - 1, small, small + 1, 5000] if dtype != "uint8" else []
+    before = antorcha.get_num_threads()
+    sides = [SMALL - 1, SMALL, SMALL + 1, 5000] if dtype != "uint8" else []
     try:
         for bins in (1, 2, 9, 255, *sides):
-            edges = [4 * bins - 1, 16 * bins, 16 * bins + 1, 3 * search.SHARE + 5]
+            edges = [4 * bins - 1, 16 * bins, 16 * bins + 1, 3 * SHARE + 5]
             for n, threads in itertools.product(edges, (1, 3)):
                 antorcha.set_num_threads(threads)
                 x, y = pair(rng.integers(0, bins, n), dtype)

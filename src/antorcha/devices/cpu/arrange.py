@@ -64,7 +64,11 @@ WORDS_OF_SHAPE = 8
 def copy_row(T, W, forward, backward, out, p, out_step, in_step, lo, hi):
     """Elements lo..hi of a row; ``forward``, ``backward``: they lie in order, or in reverse."""
     if forward or backward:
-        for k in range(lo, hi - W + 1, W):
+        whole = lo + (hi - lo) // (4 * W) * (4 * W)
+        for k in range(lo, whole, 4 * W):
+            for u in static(range(4)):
+                copy_vector(W, forward, out, p, k + u * W)
+        for k in range(whole, hi - W + 1, W):
             copy_vector(W, forward, out, p, k)
         if hi - lo >= W:  # (elements that are written twice, even in place, are the same)
             copy_vector(W, forward, out, p, hi - W)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antorcha.devices.cpu.template import advance, odometer
+from antorcha.devices.cpu.template import advance, odometer, pass_by, run_of
 from antorcha.devices.emit import NUMBERS, WORDS, Unsupported
 from antorcha.lang.native import (
     address,
@@ -145,25 +145,9 @@ def indices_at(P, bufs, offset):
 
 
 @inline
-def run_of(shape, outer, index, most):
-    """How many lines from here on differ by one dim alone."""
-    return min(most, outer[0] - index[0]) if shape.dims > 0 else i64(1)
-
-
-@inline
 def step_of(shape, outer, k):
     """From a line of a run to the next, in the k-th of what has offsets."""
     return outer[1 + k] if shape.dims > 0 else i64(0)
-
-
-@inline
-def pass_by(P, shape, outer, index, offset, run):
-    """Sets an odometer behind a run of lines."""
-    if run > 1:
-        index[0] += run - 1
-        for k in static(range(P.per)):
-            offset[k] += (run - 1) * outer[1 + k]
-    advance(P.per, outer, shape.dims, index, offset)
 
 
 # ------------------------------------------------------------------------------------- checking
@@ -205,13 +189,13 @@ def check_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     u = u0 + 0
     while u < u1:
         indices = indices_at(P, work.bufs, offset)
-        run = run_of(shape, outer, index, u1 - u) if P.row else i64(1)
+        run = run_of(outer, shape.dims, index, u1 - u) if P.row else i64(1)
         n = run if P.row else shape.n
         for k in static(range(P.K)):
             step = step_of(shape, outer, 2 + k) if P.row else steps[2 + k]
             if not all_fit(P, indices[k], i64(0), n, step, sizes[2 * k]):
                 work.failed = 1
-        pass_by(P, shape, outer, index, offset, run)
+        pass_by(P.per, outer, shape.dims, index, offset, run)
         u += run
 
 
@@ -404,9 +388,9 @@ def move_job(u0: i64, u1: i64, args: raw, *, P) -> void:
             a = big + offset[0]
             v = ptr[P.T](work.values) + offset[1]
             indices = indices_at(P, work.bufs, offset)
-            run = run_of(shape, outer, index, end - r)
+            run = run_of(outer, shape.dims, index, end - r)
             step = [step_of(shape, outer, k) for k in static(range(P.per))]
-            pass_by(P, shape, outer, index, offset, run)
+            pass_by(P.per, outer, shape.dims, index, offset, run)
             for left in range(run):
                 coming = a + step[0]
                 if P.row:

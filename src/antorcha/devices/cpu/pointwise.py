@@ -32,8 +32,10 @@ from antorcha.devices.cpu.template import (
     odometer,
     of_inputs,
     outputs_at,
+    pass_by,
     repeated,
     run_job,
+    run_of,
     seek,
     store_output,
     words_at,
@@ -241,17 +243,32 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
         piece = u0 // rows if down != 0 else u0 % pieces
     index, offset = odometer(P.nops, outer, dims, r)
     far = n * rows * P.bytes >= FAR
-    for _u in range(u0, u1):
+    between = words_at(outer, 1, P.nops)
+    u = u0 + 0
+    while u < u1:
         outs, ins = outputs_at(P, bufs, offset), inputs_at(P, bufs, offset)
-        row(P, outs, ins, steps, piece * chunk, min(n, piece * chunk + chunk), far)
+        lo = piece * chunk
+        hi = min(n, lo + chunk)
+        run = i64(1)
+        if down != 0 or pieces == 1:
+            run = run_of(outer, dims, index, u1 - u)
+        for _row in range(run):
+            row(P, outs, ins, steps, lo, hi, far)
+            for k in static(range(P.nout)):
+                outs[k] = outs[k] + between[k]
+            for k in static(range(P.nin)):
+                ins[k] = ins[k] + between[P.nout + k]
+        u += run
         if down != 0:
-            r += 1
+            r += run
             if r == rows:
                 r = i64(0)
                 piece += 1
                 seek(P.nops, outer, dims, r, index, offset)
             else:
-                advance(P.nops, outer, dims, index, offset)
+                pass_by(P.nops, outer, dims, index, offset, run)
+        elif pieces == 1:
+            pass_by(P.nops, outer, dims, index, offset, run)
         else:
             piece += 1
             if piece == pieces:

@@ -385,3 +385,21 @@ def test_complex_numbers_have_no_abs_in_place() -> None:
     assert z.tolist() == [3 + 4j]
     assert z.abs().tolist() == [5.0]
     assert antorcha.tensor([-2.0]).abs_().tolist() == [2.0]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "int32", "float64"])
+def test_rows_that_are_no_whole_vectors(dtype: str) -> None:
+    """Rows with gaps in memory: what is between them stays, and each element is computed once."""
+    for n in [*range(1, 20), 31, 32, 33, 47, 63, 64, 65, 100, 127, 128, 130, 200, 257]:
+        wide = np.arange(5 * (n + 3)).reshape(5, n + 3).astype(dtype) % 50
+        one, two = wide[:, 2 : n + 2], wide[::-1, :n] + np.ones((), dtype)
+        x, y = antorcha.tensor(wide)[:, 2 : n + 2], antorcha.tensor(np.ascontiguousarray(two))
+        written = antorcha.full((5, n + 3), 7, dtype=x.dtype)
+        rows = written[:, 1 : n + 1]
+        np.testing.assert_array_equal(rows.copy_(x).numpy(), one)
+        np.testing.assert_array_equal(rows.add_(y).numpy(), one + two)
+        np.testing.assert_array_equal(rows.add_(rows).numpy(), 2 * (one + two))
+        np.testing.assert_array_equal(antorcha.sub(x, y, out=rows).numpy(), one - two)
+        np.testing.assert_array_equal((x + y).numpy(), one + two)
+        left = np.concatenate([written.numpy()[:, :1], written.numpy()[:, n + 1 :]], 1)
+        assert (left == 7).all()

@@ -3,6 +3,7 @@ NumPy; searchsorted and bincount."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import antorcha
 from antorcha.devices.cpu import select as kernels
 from antorcha.devices.cpu.passes import Changed, failed
+from antorcha.devices.cpu.tally import SHARE, SMALL
 from antorcha.errors import ShapeError
 from antorcha.lang.native import interpreted
 from antorcha.runtime.memory.alloc import OutOfMemory
@@ -141,6 +143,28 @@ def test_bincount_as_pytorch(dtype: str) -> None:
                 same(x.bincount(w, least), y.bincount(v, least))
         same(x[::2].bincount(), y[::2].bincount())
         same(x[:0].bincount(minlength=3), torch.bincount(y[:0], minlength=3))
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64"])
+def test_bincount_in_tables(dtype: str) -> None:
+    """In one table or several, of one thread or more: each side of where that changes."""
+    rng = np.random.default_rng(0)
+    before = antorcha.get_num_threads()
+    sides = [SMALL - 1, SMALL, SMALL + 1, 5000] if dtype != "uint8" else []
+    try:
+        for bins in (1, 2, 9, 255, *sides):
+            edges = [4 * bins - 1, 16 * bins, 16 * bins + 1, 3 * SHARE + 5]
+            for n, threads in itertools.product(edges, (1, 3)):
+                antorcha.set_num_threads(threads)
+                x, y = pair(rng.integers(0, bins, n), dtype)
+                same(x.bincount(), y.bincount())
+                if dtype != "uint8":
+                    x[rng.integers(n)] = -1
+                    with pytest.raises(ShapeError, match="non-negative"):
+                        x.bincount()
+    finally:
+        antorcha.set_num_threads(before)
 
 
 def test_bad_counts_are_refused() -> None:

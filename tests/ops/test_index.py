@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import antorcha
-from antorcha.devices.cpu.gather import bad_index, gather_kernel, scatter_kernel
+from antorcha.devices.cpu.gather import gather_kernel, scatter_kernel
+from antorcha.devices.cpu.gather_walk import bad_index
 from antorcha.devices.cpu.native import NativeKernel
 from antorcha.devices.numpy_semantics.gather import compute_gather, compute_scatter
 from antorcha.lang.kernels import Gather

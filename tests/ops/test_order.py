@@ -9,6 +9,7 @@ import pytest
 
 import antorcha
 from antorcha.devices.cpu.sort import sort_kernel
+from antorcha.devices.cpu.sort_long import LONGEST
 from antorcha.devices.numpy_semantics.sort import compute_sort
 from antorcha.lang.native import interpreted
 from antorcha.ops.kinds.record import REGISTRY
@@ -132,6 +133,30 @@ def test_unique_as_pytorch(name: str, dtype: str) -> None:
             np.testing.assert_array_equal(found[1].numpy()[number], wanted[1].numpy()[number])
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "uint64", "float64"])
+def test_unique_of_many(dtype: str) -> None:
+    """Integers that are counted or too far apart for it; in one line or in parts."""
+    rng = np.random.default_rng(0)
+    most = {"bool": 2, "uint8": 256, "int16": 32000}.get(dtype, 1 << 62)
+    least = {"int16": -16000, "int64": -(1 << 62), "uint64": 1 << 63, "float64": -99}.get(dtype, 0)
+    failed = []
+    for n in (1, 7, 5000, LONGEST - 1, LONGEST, 3 * LONGEST):
+        for range_ in (1, 2, 200, n - 1, n, n + 1, 40 * n, 1 << 40):
+            ends = min(max(range_, 1), most)
+            made = rng.integers(0, ends, n)
+            made[-1], made[0] = ends - 1, 0
+            x = made.astype(dtype) + np.array(least, dtype) if least else made.astype(dtype)
+            options = {"return_inverse": True, "return_counts": True}
+            found = antorcha.unique(antorcha.tensor(x), **options)
+            runs = antorcha.unique_consecutive(antorcha.tensor(np.sort(x)), **options)
+            wanted = np.unique(x, **options)
+            for ours, right in [*zip(found, wanted, strict=True), (runs[0], wanted[0]),
+                                (runs[1], np.sort(wanted[1])), (runs[2], wanted[2])]:  # fmt: skip
+                if not np.array_equal(ours.numpy(), right):
+                    failed.append((n, range_))
+    assert not failed
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "float32", "float64"])
 def test_kernels_as_plain_python(dtype: str) -> None:
     """The same source, interpreted, which checks every access."""
@@ -214,6 +239,25 @@ def test_one_long_line_is_sorted_in_parts(dtype: str) -> None:
             np.testing.assert_array_equal(x.argsort(descending=True).numpy(), down)
     finally:
         antorcha.set_num_threads(threads)
+
+
+def test_long_lines_of_keys_that_differ_in_few_bits() -> None:
+    """Each side of where the words have room for the position, and of each number of digits."""
+    rng = np.random.default_rng(0)
+    n = LONGEST + 5
+    for least in (-(1 << 63), -7, 1 << 40):
+        for bits in (0, 1, 10, 11, 12, 22, 23, 31, 32, 33, 44, 62):
+            x = rng.integers(0, 1 << bits, n) + least
+            x[[3, -3]] = least, least + (1 << bits) - 1
+            t = antorcha.tensor(x)
+            order = np.argsort(x, kind="stable")
+            found = t.sort()
+            np.testing.assert_array_equal(found[1].numpy(), order)
+            np.testing.assert_array_equal(found[0].numpy(), x[order])
+            down = n - 1 - np.argsort(x[::-1], kind="stable")[::-1]
+            found = t.sort(descending=True)
+            np.testing.assert_array_equal(found[1].numpy(), down)
+            np.testing.assert_array_equal(found[0].numpy(), x[down])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

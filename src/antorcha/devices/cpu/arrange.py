@@ -11,7 +11,14 @@ from typing import Any
 
 from antorcha.core.loops import collapse
 from antorcha.devices.cpu.native import NativeKernel, compile_native
-from antorcha.devices.cpu.template import Work, work_of
+from antorcha.devices.cpu.template import (
+    THREAD,
+    Work,
+    advance,
+    odometer,
+    words_of,
+    work_of,
+)
 from antorcha.devices.emit import WORDS, Unsupported
 from antorcha.lang.kernels import Arrange, Launch
 from antorcha.lang.native import (
@@ -48,30 +55,52 @@ class ArrangedShape:
     in_step: i64
     in_start: i64
     diagonal: i64
-    height: i64  # rows of a matrix
+
+
+WORDS_OF_SHAPE = 8
 
 
 @inline
 def copy_row(T, W, forward, backward, out, p, out_step, in_step, lo, hi):
     """Elements lo..hi of a row; ``forward``, ``backward``: they lie in order, or in reverse."""
-    i = lo
     if forward or backward:
-        order = static([W - 1 - k for k in range(W)])
-        for k in range(lo, lo + (hi - lo) // W * W, W):
-            if forward:
-                vstore(out + k, vload(p + k, W))
-            else:
-                vstore(out + k, shuffle(vload(p + (1 - W - k), W), None, order))
-        i = lo + max(hi - lo, i64(0)) // W * W
-    for k in range(i, hi):
-        out[k * out_step] = p[k * in_step]
+        whole = lo + (hi - lo) // (4 * W) * (4 * W)
+        for k in range(lo, whole, 4 * W):
+            for u in static(range(4)):
+                copy_vector(W, forward, out, p, k + u * W)
+        for k in range(whole, hi - W + 1, W):
+            copy_vector(W, forward, out, p, k)
+        if hi - lo >= W:  # (elements that are written twice, even in place, are the same)
+            copy_vector(W, forward, out, p, hi - W)
+        elif forward and lo < hi:
+            few = first(W, hi - lo)
+            vstore(out + lo, vload(p + lo, W, few), few)
+        else:
+            for k in range(lo, hi):
+                out[k] = p[k * in_step]
+    else:
+        for k in range(lo, hi):
+            out[k * out_step] = p[k * in_step]
+
+
+@inline
+def copy_vector(W, forward, out, p, k):
+    order = static([W - 1 - j for j in range(W)])
+    if forward:
+        vstore(out + k, vload(p + k, W))
+    else:
+        vstore(out + k, shuffle(vload(p + (1 - W - k), W), None, order))
 
 
 @inline
 def clear_row(T, W, forward, out, out_step, lo, hi):
     if forward:
-        for k in range(lo, hi, W):
-            vstore(out + k, vec[T, W](0), first(W, hi - k))
+        for k in range(lo, hi - W + 1, W):
+            vstore(out + k, vec[T, W](0))
+        if hi - lo >= W:
+            vstore(out + hi - W, vec[T, W](0))
+        elif lo < hi:
+            vstore(out + lo, vec[T, W](0), first(W, hi - lo))
     else:
         for k in range(lo, hi):
             out[k * out_step] = T(0)
@@ -82,38 +111,36 @@ def arrange_job(u0: i64, u1: i64, args: raw, *, T, W, SHAPE, FORWARD, BACKWARD, 
     """Units u0..u1."""
     work = ptr[Work](args)
     shape = ptr[ArrangedShape](work.desc)
-    outer = work.desc + 9
-    for u in range(u0, u1):
-        r = u // shape.pieces
-        out = ptr[T](work.bufs[0])
-        p = ptr[T](work.bufs[1]) + shape.in_start
-        left = r
-        for d in range(shape.dims):
-            w = outer + d * 3
-            at = left % w[0]
-            left = left // w[0]
-            out = out + at * w[1]
-            p = p + at * w[2]
-        lo = (u - r * shape.pieces) * 8192
-        hi = min(lo + 8192, shape.n)
+    outer = work.desc + WORDS_OF_SHAPE
+    r = u0 // shape.pieces
+    piece = u0 - r * shape.pieces
+    index, offset = odometer(2, outer, shape.dims, r)
+    for _u in range(u0, u1):
+        out = ptr[T](work.bufs[0]) + offset[0]
+        p = ptr[T](work.bufs[1]) + (shape.in_start + offset[1])
+        lo = piece * PIECE
+        hi = min(lo + PIECE, shape.n)
         begin = lo
         end = hi
         if SHAPE == "lower":
-            end = max(min(r % shape.height + shape.diagonal + 1, hi), lo)
+            end = max(min(index[0] + shape.diagonal + 1, hi), lo)
         if SHAPE == "upper":
-            begin = min(max(r % shape.height + shape.diagonal, lo), hi)
-        if SHAPE == "upper":
+            begin = min(max(index[0] + shape.diagonal, lo), hi)
             clear_row(T, W, DENSE, out, shape.out_step, lo, begin)
         copy_row(T, W, FORWARD, BACKWARD, out, p, shape.out_step, shape.in_step, begin, end)
         if SHAPE == "lower":
             clear_row(T, W, DENSE, out, shape.out_step, end, hi)
+        piece += 1
+        if piece == shape.pieces:
+            piece = i64(0)
+            advance(2, outer, shape.dims, index, offset)
 
 
 @native
 def arrange_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W, SHAPE, FORWARD, BACKWARD, DENSE) -> i64:
     work = work_of(bufs, desc)
     shape = ptr[ArrangedShape](desc)
-    few = max(32768 // max(min(shape.n, 8192), 1), 1)
+    few = max(THREAD // max(min(shape.n, i64(PIECE)), 1), 1)
     job = address(
         arrange_job, T=T, W=W, SHAPE=SHAPE, FORWARD=FORWARD, BACKWARD=BACKWARD, DENSE=DENSE
     )
@@ -141,7 +168,7 @@ def arranged(what: Arrange, out: Layout, read: Sequence[int], start: int) -> Nat
     if itemsize == 16:  # as pairs of halves
         sizes, to, of = [*sizes, 2], [2 * s for s in to], [2 * s for s in of]
         to, of, start, itemsize = [*to, 1], [*of, 1], 2 * start, 8
-    height, diagonal = 1, 0
+    diagonal = 0
     if not what.triangle:
         order = sorted(range(len(sizes)), key=lambda d: -to[d])
         sizes, (to, of) = collapse(
@@ -152,17 +179,14 @@ def arranged(what: Arrange, out: Layout, read: Sequence[int], start: int) -> Nat
     elif out.itemsize not in WORDS:  # a triangle's elements move whole
         raise Unsupported
     else:
-        height = sizes[-2]
-        diagonal = max(-height - 1, min(what.diagonal, sizes[-1] + 1))
+        diagonal = max(-sizes[-2] - 1, min(what.diagonal, sizes[-1] + 1))
     rows = 1
     for s in sizes[:-1]:
         rows *= s
     n = sizes[-1] if out.numel else 0
     pieces = max(-(-n // PIECE), 1)
-    words = [n, rows if out.numel else 0, len(sizes) - 1, pieces, to[-1], of[-1], start, diagonal,
-             max(height, 1)]  # fmt: skip
-    for d in reversed(range(len(sizes) - 1)):
-        words += [sizes[d], to[d], of[d]]
+    words = [n, rows if out.numel else 0, len(sizes) - 1, pieces, to[-1], of[-1], start, diagonal]
+    words += words_of(sizes[:-1], [to, of])
     static_ = {
         "T": WORDS[itemsize], "W": max(target().vector_bits // 8 // itemsize, 2),
         "SHAPE": what.triangle or "whole",

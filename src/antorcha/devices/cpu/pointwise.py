@@ -32,8 +32,10 @@ from antorcha.devices.cpu.template import (
     odometer,
     of_inputs,
     outputs_at,
+    pass_by,
     repeated,
     run_job,
+    run_of,
     seek,
     store_output,
     words_at,
@@ -86,6 +88,9 @@ class PointwiseTemplate(Template):
         self.unroll = self.vectors_at_once()
         if self.unroll == 2 and target().vector_bits == 512:
             self.width, self.unroll = 2 * self.width, 1  # (two registers: their steps in turns)
+        # a masked store to a line that is not in the caches takes twice as long, and short rows
+        # have many of them
+        self.overlaps = self.unroll == 4 and not flat and {*kinds[:nout]} == {"c"}
         self.step = self.width * max(self.unroll, 1)  # elements of a pass
         self.used = self.reads(body)
         self.bytes = sum(t.size for t in (*out_types, *in_types))
@@ -144,11 +149,12 @@ def put_single(P, k, p, result):
 
 @inline
 def fresh(P, outs, ins):
-    """Are the output's lines read by nobody? (Those that are read are in the caches anyway.)"""
+    """Are the outputs' lines read by nobody? (Those that are read are in the caches anyway.)"""
     apart = True
-    for k in static(range(P.nin)):
-        if P.in_kinds[k] == "c" and P.used[k]:
-            apart = apart and i64(ins[k]) != i64(outs[0])
+    for n in static(range(P.nout)):
+        for k in static(range(P.nin)):
+            if P.in_kinds[k] == "c" and P.used[k]:
+                apart = apart and i64(ins[k]) != i64(outs[n])
     return apart
 
 
@@ -200,6 +206,11 @@ def row(P, outs, ins, steps, lo, hi, far):
         if P.strided and hi - end <= FEW:  # a gather takes as long as its elements one by one
             for i in range(end, hi):
                 single(P, outs, ins, steps, i)
+        elif P.overlaps and hi - lo >= P.width and fresh(P, outs, ins):
+            for i in range(end, hi - P.width, P.width):
+                block(P, outs, ins, fixed, steps, i, None, False)
+            if hi > end:  # (some elements of the last vector are written twice)
+                block(P, outs, ins, fixed, steps, hi - P.width, None, False)
         else:
             for i in range(end, hi, P.width):
                 block(P, outs, ins, fixed, steps, i, first(P.width, hi - i), False)
@@ -232,17 +243,32 @@ def job(u0: i64, u1: i64, args: raw, *, P) -> void:
         piece = u0 // rows if down != 0 else u0 % pieces
     index, offset = odometer(P.nops, outer, dims, r)
     far = n * rows * P.bytes >= FAR
-    for _u in range(u0, u1):
+    between = words_at(outer, 1, P.nops)
+    u = u0 + 0
+    while u < u1:
         outs, ins = outputs_at(P, bufs, offset), inputs_at(P, bufs, offset)
-        row(P, outs, ins, steps, piece * chunk, min(n, piece * chunk + chunk), far)
+        lo = piece * chunk
+        hi = min(n, lo + chunk)
+        run = i64(1)
+        if down != 0 or pieces == 1:
+            run = run_of(outer, dims, index, u1 - u)
+        for _row in range(run):
+            row(P, outs, ins, steps, lo, hi, far)
+            for k in static(range(P.nout)):
+                outs[k] = outs[k] + between[k]
+            for k in static(range(P.nin)):
+                ins[k] = ins[k] + between[P.nout + k]
+        u += run
         if down != 0:
-            r += 1
+            r += run
             if r == rows:
                 r = i64(0)
                 piece += 1
                 seek(P.nops, outer, dims, r, index, offset)
             else:
-                advance(P.nops, outer, dims, index, offset)
+                pass_by(P.nops, outer, dims, index, offset, run)
+        elif pieces == 1:
+            pass_by(P.nops, outer, dims, index, offset, run)
         else:
             piece += 1
             if piece == pieces:

@@ -8,6 +8,8 @@ from typing import Any
 from antorcha.core import dtypes
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import CHANGED, Passes, PassWork, compile_passes, failed, work_of
+from antorcha.devices.cpu.tally import find_ends, tally
+from antorcha.devices.cpu.template import lanes_of
 from antorcha.devices.emit import NUMBERS, Unsupported
 from antorcha.lang.kernels import Bins, Launch, Search
 from antorcha.lang.native import (
@@ -119,37 +121,29 @@ def search_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, I, RIGHT, SORTER) -> i64
 
 # -------------------------------------------------------------------------------------- bincount
 @native
-def range_kernel(bufs: ptr[raw], desc: ptr[i64], *, T) -> i64:
+def ends_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
     """The least and the greatest of desc[0] integers, as i64; bufs: the two, the integers."""
-    x = ptr[T](bufs[1])
-    low = x[0] + T(0)
-    high = x[0] + T(0)
-    for i in range(desc[0]):
-        low = min(low, x[i])
-        high = max(high, x[i])
-    found = ptr[i64](bufs[0])
-    found[0] = i64(low)
-    found[1] = i64(high)
+    find_ends(ptr[i64](bufs[0]), bufs[1], desc[0], T=T, W=W)
     return 0
 
 
 @native
 def bincount_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, WEIGHT, TOTAL) -> i64:
     """desc: the number of integers, the least number of bins; bufs: the bins, the integers' range,
-    the integers, the weights."""
+    the integers, the weights. Sums of weights have the integers' order."""
     bins = max(ptr[i64](bufs[1])[1] + 1, desc[1])
-    x = ptr[T](bufs[2])
-    out = ptr[TOTAL](bufs[0])
-    memset(raw(out), 0, bins * TOTAL.size)
-    for i in range(desc[0]):
-        at = i64(x[i])
-        if at < 0 or at >= bins:
-            return CHANGED
-        if WEIGHT is None:
-            out[at] = out[at] + TOTAL(1)
-        else:
+    if WEIGHT is None:
+        return tally(ptr[i64](bufs[0]), bufs[2], desc[0], i64(0), bins, T=T)
+    else:
+        x = ptr[T](bufs[2])
+        out = ptr[TOTAL](bufs[0])
+        memset(raw(out), 0, bins * TOTAL.size)
+        for i in range(desc[0]):
+            at = i64(x[i])
+            if at < 0 or at >= bins:
+                return CHANGED
             out[at] = out[at] + TOTAL(ptr[WEIGHT](bufs[3])[i])
-    return 0
+        return 0
 
 
 # ------------------------------------------------------------------------------------ descriptions
@@ -182,8 +176,9 @@ def compile_bins(what: Bins, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
         if weight is None or not weights[0].contiguous:
             raise Unsupported
     fail, desc = failed(what.name), (x.numel, what.least)
+    lanes = lanes_of(T.size)
     options = {"T": T, "WEIGHT": weight, "TOTAL": NUMBERS[outs[0].dtype.name]}
-    ends = NativeKernel(range_kernel, {"T": T}, desc, fail, x.numel)
+    ends = NativeKernel(ends_kernel, {"T": T, "W": lanes}, desc, fail, x.numel)
     count = NativeKernel(bincount_kernel, options, desc, fail, x.numel)
 
     bins = Count(1, 1, what.least)  # as many as the greatest of them says

@@ -6,6 +6,8 @@ any sort is stable; wider keys (and lines of 2**32 elements) have their position
 
 from __future__ import annotations
 
+from copy import copy
+
 from antorcha.devices.emit import WORDS
 from antorcha.devices.sort_keys import KeyOrder, key_of
 from antorcha.lang.native import i64, inline, u64
@@ -22,9 +24,14 @@ class Keys(KeyOrder):
         self.mode, self.indices = mode, indices
         self.wide = self.bits > 32 or n >= 1 << 32
         self.base = 0 if self.wide else 32  # where the key begins in its word
+        self.packed = self  # the same for keys that differ in their last 32 bits alone
+        if self.wide and n < 1 << 32:
+            self.packed = copy(self)
+            self.packed.wide, self.packed.base = False, 32
 
     def __native_key__(self) -> str:
-        return f"{super().__native_key__()} {self.mode} {self.wide} {self.indices}"
+        alike = self.packed is self
+        return f"{super().__native_key__()} {self.mode} {self.wide} {self.indices} {alike}"
 
 
 @inline

@@ -1,8 +1,12 @@
 """One long line sorted by all threads: a radix sort in parts.
 
+What is sorted is how far each key is from the least one, by as few digits as the greatest of these
+numbers has. Where they fit into 32 bits, they share a word with the position, as short keys do (see
+``sort_keys``), whatever the dtype.
+
 A pass counts the digits of each part, finds where each part's elements of a digit belong (after
 those of smaller digits, and of the parts before it), and moves them, part by part: the order of
-equal elements stays. See ``sort_keys`` for the words.
+equal elements stays.
 """
 
 from __future__ import annotations
@@ -15,6 +19,10 @@ from antorcha.devices.cpu.passes import NO_MEMORY
 from antorcha.devices.cpu.sort_keys import Keys, key_of, move_word, place, put_word
 from antorcha.lang.native import (
     address,
+    atomic_max,
+    atomic_min,
+    clz,
+    first,
     i64,
     inline,
     local,
@@ -22,10 +30,15 @@ from antorcha.lang.native import (
     native,
     ptr,
     raw,
+    reduce_max,
+    reduce_min,
+    ref,
     static,
     struct,
     u64,
+    vload,
     void,
+    vstore,
 )
 from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.pool import pool_run
@@ -39,18 +52,24 @@ R = 1 << BITS
 
 @struct
 class Line:
-    bufs: ptr[raw]
+    x: raw
     n: i64
-    step_x: i64
-    step_v: i64
-    step_i: i64
-    shift: i64
+    step: i64  # from an element to the next
     part: i64
+    low: u64  # the least key
+    high: u64
+    bits: i64  # of a digit
+    shift: i64  # where the digit begins in a word
     a: ptr[u64]
     p: ptr[i64]
     b: ptr[u64]
     q: ptr[i64]
-    count: ptr[i64]  # a table of R a part
+    count: ptr[i64]  # a table of R a part, and one for all
+
+
+def room_of(K: Keys, n: int) -> int:
+    """Bytes in which n elements are sorted."""
+    return n * (32 if K.wide else 16) + (PARTS + 1) * R * 8
 
 
 @inline
@@ -60,30 +79,66 @@ def ends(line, part):
 
 
 @native
-def read_job(c0: i64, c1: i64, args: raw, *, K) -> void:
-    """The words of parts c0..c1."""
+def range_job(c0: i64, c1: i64, args: raw, *, K) -> void:
+    """The least and the greatest key of parts c0..c1, joined to those found so far."""
     line = ptr[Line](args)
-    x = ptr[static(K.U)](line.bufs[2])
+    x = ptr[static(K.U)](line.x)
+    W = static(64 // K.U.size)
+    for c in range(c0, c1):
+        lo, hi = ends(line, c)
+        at = lo + 0
+        low = static(K.U)(K.ones)
+        high = static(K.U)(0)
+        if line.step == 1 and hi - lo >= W:
+            lows = key_of(K, vload(x + lo, W))
+            highs = lows + static(K.U)(0)
+            at = lo + (hi - lo) // W * W
+            for i in range(lo + W, at, W):
+                keys = key_of(K, vload(x + i, W))
+                lows = min(lows, keys)
+                highs = max(highs, keys)
+            low = reduce_min(lows)
+            high = reduce_max(highs)
+        for i in range(at, hi):
+            key = key_of(K, x[i * line.step])
+            low = min(low, key)
+            high = max(high, key)
+        if lo < hi:
+            atomic_min(ref(line.low), u64(low))
+            atomic_max(ref(line.high), u64(high))
+
+
+@inline
+def count_digits(line, c):
+    """The digits of part c."""
     a = line.a
-    p = line.p
+    shift = u64(line.shift)
+    mask = (u64(1) << u64(line.bits)) - 1
+    lo, hi = ends(line, c)
+    table = line.count + c * R
+    memset(raw(table), 0, R * 8)
+    for i in range(lo, hi):
+        at = i64(a[i] >> shift & mask)
+        table[at] = table[at] + 1
+
+
+@native
+def read_job(c0: i64, c1: i64, args: raw, *, K) -> void:
+    """The words of parts c0..c1, and their first digits."""
+    line = ptr[Line](args)
+    x = ptr[static(K.U)](line.x)
+    low = line.low
     for c in range(c0, c1):
         lo, hi = ends(line, c)
         for i in range(lo, hi):
-            put_word(K, a, p, i, key_of(K, x[i * line.step_x]), i)
+            put_word(K, line.a, line.p, i, u64(key_of(K, x[i * line.step])) - low, i)
+        count_digits(line, c)
 
 
 @native
 def count_job(c0: i64, c1: i64, args: raw) -> void:
-    line = ptr[Line](args)
-    a = line.a
-    shift = u64(line.shift)
     for c in range(c0, c1):
-        lo, hi = ends(line, c)
-        table = line.count + c * R
-        memset(raw(table), 0, R * 8)
-        for i in range(lo, hi):
-            at = i64(a[i] >> shift & (R - 1))
-            table[at] = table[at] + 1
+        count_digits(ptr[Line](args), c)
 
 
 @native
@@ -94,72 +149,59 @@ def move_job(c0: i64, c1: i64, args: raw, *, K) -> void:
     b = line.b
     q = line.q
     shift = u64(line.shift)
+    mask = (u64(1) << u64(line.bits)) - 1
     for c in range(c0, c1):
         lo, hi = ends(line, c)
         table = line.count + c * R
         for i in range(lo, hi):
-            t = table + i64(a[i] >> shift & (R - 1))
+            t = table + i64(a[i] >> shift & mask)
             at = t[0]
             t[0] = at + 1
             move_word(K, b, q, at, a, p, i)
 
 
-@native
-def write_job(c0: i64, c1: i64, args: raw, *, K) -> void:
-    line = ptr[Line](args)
-    x = ptr[static(K.U)](line.bufs[2])
-    values = ptr[static(K.U)](line.bufs[0])
-    indices = ptr[i64](line.bufs[1])
-    a = line.a
-    p = line.p
-    for c in range(c0, c1):
-        lo, hi = ends(line, c)
-        for i in range(lo, hi):
-            at = place(K, a, p, i)
-            values[i * line.step_v] = x[at * line.step_x]
-            indices[i * line.step_i] = at
-
-
 @inline
 def begins(line):
     """Counts become places; False where all elements have one digit, and none has to move."""
-    total = i64(0)
+    digits = i64(1) << line.bits
+    totals = line.count + PARTS * R
+    memset(raw(totals), 0, R * 8)
+    for c in range(PARTS):
+        table = line.count + c * R
+        for r in range(0, digits, 8):
+            few = first(8, digits - r)
+            vstore(totals + r, vload(totals + r, 8, few) + vload(table + r, 8, few), few)
+    before = i64(0)
     most = i64(0)
-    for r in range(R):
-        before = total + 0
-        for c in range(PARTS):
-            t = line.count + (c * R + r)
-            here = t[0]
-            t[0] = total
-            total += here
-        most = max(most, total - before)
+    for r in range(digits):
+        here = totals[r]
+        totals[r] = before
+        before += here
+        most = max(most, here)
+    for c in range(PARTS):
+        table = line.count + c * R
+        for r in range(0, digits, 8):
+            few = first(8, digits - r)
+            begin = vload(totals + r, 8, few)
+            vstore(totals + r, begin + vload(table + r, 8, few), few)
+            vstore(table + r, begin, few)
     return most < line.n
 
 
 @native
-def long_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
-    """bufs: the values, the indices, the input; desc: n, the steps of the three, last first."""
-    line = local(Line)
-    n = desc[0]
-    tables = static(PARTS * R * 8)
-    space = allocate(n * (32 if K.wide else 16) + tables)
-    if space is None:
-        return NO_MEMORY
-    line.bufs = bufs
-    line.n = n
-    line.step_x = desc[1]
-    line.step_v = desc[2]
-    line.step_i = desc[3]
-    line.part = (n + PARTS - 1) // PARTS
-    line.count = ptr[i64](space)
-    line.a = ptr[u64](space + tables)
-    line.b = line.a + n
-    line.p = ptr[i64](line.b + (n if K.wide else 0))
-    line.q = line.p + (n if K.wide else 0)
+def sort_digits(line: ptr[Line], used: i64, *, K) -> void:
+    """Sorts keys that differ in so many bits."""
+    line.b = line.a + line.n
+    line.p = ptr[i64](line.b + (line.n if K.wide else i64(0)))
+    line.q = line.p + (line.n if K.wide else i64(0))
+    digits = (used + BITS - 1) // BITS
+    line.bits = (used + digits - 1) // max(digits, 1)
+    line.shift = i64(K.base)
     pool_run(address(read_job, K=K), PARTS, 1, raw(line))
-    for d in static(range(-(-K.bits // BITS))):
-        line.shift = static(K.base + BITS * d)
-        pool_run(address(count_job), PARTS, 1, raw(line))
+    for d in range(digits):
+        if d > 0:
+            line.shift += line.bits
+            pool_run(address(count_job), PARTS, 1, raw(line))
         if begins(line):
             pool_run(address(move_job, K=K), PARTS, 1, raw(line))
             a = line.a
@@ -168,11 +210,92 @@ def long_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
             p = line.p
             line.p = line.q
             line.q = p
-    pool_run(address(write_job, K=K), PARTS, 1, raw(line))
+
+
+@native
+def sort_line(line: ptr[Line], x: raw, n: i64, step: i64, space: raw, *, K) -> i64:
+    """Sorts n elements in memory of ``room_of`` bytes: the line has the words, less the least key,
+    and their positions. Gives whether the words are those of ``K.packed``: 1, or K's: 0."""
+    line.x = x
+    line.n = n
+    line.step = step
+    line.part = (n + PARTS - 1) // PARTS
+    line.count = ptr[i64](space)
+    line.a = ptr[u64](space + static((PARTS + 1) * R * 8))
+    line.low = u64(K.ones)
+    line.high = u64(0)
+    pool_run(address(range_job, K=K), PARTS, 1, raw(line))
+    span = line.high - line.low
+    used = i64(64 - clz(span))
+    if span >> 32 == 0:
+        sort_digits(line, used, K=K.packed)
+        return 1
+    sort_digits(line, used, K=K)
+    return 0
+
+
+# -------------------------------------------------------------------------------------- the output
+@struct
+class Sorted:
+    line: ptr[Line]
+    values: raw
+    indices: ptr[i64]
+    step_v: i64
+    step_i: i64
+
+
+@inline
+def element_of(K, key):
+    """The bits of the element that has a key, where no two have the same."""
+    U = static(K.U)
+    bits = U(key)
+    if K.down:
+        bits = ~bits
+    return bits ^ U(K.sign) if K.kind == "i" else bits
+
+
+@native
+def write_job(c0: i64, c1: i64, args: raw, *, K) -> void:
+    out = ptr[Sorted](args)
+    line = out.line
+    x = ptr[static(K.U)](line.x)
+    values = ptr[static(K.U)](out.values)
+    a = line.a
+    p = line.p
+    low = line.low
+    for c in range(c0, c1):
+        lo, hi = ends(line, c)
+        for i in range(lo, hi):
+            at = place(K, a, p, i)
+            out.indices[i * out.step_i] = at
+            if K.kind == "f":
+                values[i * out.step_v] = x[at * line.step]
+            else:
+                values[i * out.step_v] = element_of(K, (a[i] >> K.base) + low)
+
+
+@native
+def long_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
+    """bufs: the values, the indices, the input; desc: n, the steps of the three, last first, and
+    the bytes to work in."""
+    line = local(Line)
+    out = local(Sorted)
+    space = allocate(desc[4])
+    if space is None:
+        return NO_MEMORY
+    out.line = line
+    out.values = bufs[0]
+    out.indices = ptr[i64](bufs[1])
+    out.step_v = desc[2]
+    out.step_i = desc[3]
+    if sort_line(line, bufs[2], desc[0], desc[1], space, K=K) == 1:
+        pool_run(address(write_job, K=K.packed), PARTS, 1, raw(out))
+    else:
+        pool_run(address(write_job, K=K), PARTS, 1, raw(out))
     release(space)
     return 0
 
 
 def one_line(K: Keys, n: int, steps: Sequence[int], fail: Any) -> NativeKernel:
     """The sort of a tensor that is one line; ``steps``: of input, values and indices."""
-    return NativeKernel(long_kernel, {"K": K}, (n, *steps), fail, 8 * n)
+    return NativeKernel(long_kernel, {"K": K}, (n, *steps, room_of(K, n)), fail, 8 * n)

@@ -225,6 +225,22 @@ def advance(per, outer, dims, index, offset):
         d += 1
 
 
+@inline
+def run_of(outer, dims, index, most):
+    """How many rows from here on differ by the first of the outer dims alone."""
+    return min(most, outer[0] - index[0]) if dims > 0 else i64(1)
+
+
+@inline
+def pass_by(per, outer, dims, index, offset, run):
+    """Sets an odometer behind a run of rows."""
+    if run > 1:
+        index[0] += run - 1
+        for k in static(range(per)):
+            offset[k] += (run - 1) * outer[1 + k]
+    advance(per, outer, dims, index, offset)
+
+
 # ----------------------------------------------------------------------------------------- threads
 @struct
 class Work:

@@ -4,9 +4,9 @@ read, one button is filled, and whoever has no mouse sees where the focus is."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,135 +16,184 @@ pytest.importorskip("ipykernel", reason="needs antorcha[lab]")
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab.layout import QUIET
 from antorcha.lab.words import LabWords
+from tests.lab.audit import faults, walked
 from tests.lab.learner import AGAIN, Lab, Learner
+from tests.lab.test_views import DIGITS, draw
 from tools.draw_lab import MISTAKE, TRAINING
 
-WIDTHS = 1280, 400
 PARTS = ("inspector", "model", "graph", "loss", "profiler", "pictures")
-
-# What is wrong with the page as it shows, in words. (Drawings and the terminal have their own
-# tests, and what scrolls is not cut off.)
-LOOK = """() => {
-  const wrong = [], shown = each => each.checkVisibility({visibilityProperty: true});
-  const parts = colour => { const all = colour.match(/[\\d.]+/g).map(Number);
-    const scale = colour.startsWith("color(") ? 255 : 1;
-    return [...all.slice(0, 3).map(value => value * scale), all[3] ?? 1]; };
-  const over = (top, under) => [0, 1, 2].map(k => top[k] * top[3] + under[k] * (1 - top[3]));
-  const light = colour => { const all = colour.map(value => value / 255)
-      .map(value => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * all[0] + 0.7152 * all[1] + 0.0722 * all[2]; };
-  const ground = each => { const found = [];
-    for (; each; each = each.parentElement)
-      found.push(parts(getComputedStyle(each).backgroundColor));
-    return found.reverse().reduce((under, top) => over(top, under), [255, 255, 255]); };
-  if (document.documentElement.scrollWidth > innerWidth) wrong.push("the page overflows");
-  const filled = [...document.querySelectorAll("button")].filter(each => shown(each)
-    && each.classList.contains("bg-primary"));
-  if (filled.length > 1) wrong.push("filled: " + filled.map(each => each.innerText));
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) {
-    const text = walk.currentNode.textContent.trim(), each = walk.currentNode.parentElement;
-    const hidden = "svg, .xterm, .q-icon, script, style, [disabled], .lab-hints-stale, "
-      + "[aria-hidden]";
-    if (!text || !shown(each) || each.closest(hidden)) continue;
-    const range = document.createRange();
-    range.selectNodeContents(walk.currentNode);
-    const box = range.getBoundingClientRect();
-    if (!box.width || box.bottom < 0 || box.top > innerHeight) continue;
-    const style = getComputedStyle(each), under = ground(each);
-    const [high, low] = [light(over(parts(style.color), under)), light(under)]
-      .sort((a, b) => b - a);
-    if ((high + 0.05) / (low + 0.05) < 4.5) wrong.push("contrast: " + text.slice(0, 40));
-    for (let holder = each; holder !== document.body; holder = holder.parentElement) {
-      const held = getComputedStyle(holder), edge = holder.getBoundingClientRect();
-      if (["auto", "scroll"].includes(held.overflowX)) break;
-      const across = held.overflowX === "hidden" && box.right > edge.right + 1.5;
-      const down = held.overflowY === "hidden" && box.bottom > edge.bottom + 3;
-      if (across || down) { wrong.push("cut off: " + text.slice(0, 40)); break; }
-    }
-  }
-  return wrong;
-}"""
-
-# What has the focus, if nothing shows that it has.
-UNSEEN = """() => {
-  const held = document.activeElement;
-  for (let each = held, k = 0; each && each !== document.body && k < 8; each = each.parentElement) {
-    const style = getComputedStyle(each), after = getComputedStyle(each, "::after");
-    if (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2) return "";
-    if (!k++ && style.boxShadow !== "none") return "";
-    if (each.matches(".q-field__control") && parseFloat(after.borderTopWidth) >= 2) return "";
-  }
-  return held === document.body ? "" : held.outerHTML.slice(0, 160);
-}"""
+# A model for every picture, a graph with two models, a loss with a film.
+PICTURED = """import torch
+from torch import nn
+X, y = torch.data.strokes(300)
+torch.manual_seed(0)
+reader = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(784, 10))
+opt = torch.optim.Adam(reader.parameters(), lr=0.004)
+for k in torch.randperm(300).split(50):
+    loss = nn.functional.cross_entropy(reader(X[k]), y[k])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+points = torch.randn(60, 2)
+kinds = (points[:, 0] > 0).long()
+net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 2))
+text = "the cat sat on the mat"
+shares = torch.randn(2, 6, 6).softmax(dim=-1)
+"""
 
 
-def views(learner: Learner, words: LabWords) -> Iterator[str]:
-    """Brings up one view after the other, and names it."""
-    page = learner.page
-    base = re.sub(r"(?<=\d)/.*", "", page.url)
+class Seen(NamedTuple):
+    """A view that is up: its name, the part of a narrow page that it is in, the part that is walked
+    by Tab, and what opens it again."""
 
-    def tab(key: str) -> Any:
-        return page.get_by_role("tab", name=words(key), exact=True)
+    name: str
+    place: str = "inside"
+    walk: str = ""
+    opens: Callable[[], Any] = bool
 
-    page.goto(f"{base}/home?lang={words.lang}")
-    page.get_by_text(words("goal_ready")).wait_for()
-    yield "home"
-    page.goto(f"{base}/lesson/saving?lang={words.lang}")
-    page.wait_for_selector(".cm-content")
+
+class Visit:
+    """A page of the lab, and how to get about on it."""
+
+    def __init__(self, learner: Learner, words: LabWords) -> None:
+        self.learner = learner
+        self.page = learner.page
+        self.words = words
+        self.base = re.sub(r"(?<=\d)/.*", "", self.page.url)
+
+    def open(self, path: str) -> None:
+        self.page.goto(f"{self.base}/{path}?lang={self.words.lang}")
+        if path != "home":
+            self.page.wait_for_selector(".cm-content")
+
+    def tab(self, key: str) -> None:
+        self.learner.tab(self.words(key))
+
+    def press(self, key: str) -> None:
+        self.learner.button(self.words(key)).first.press("Enter")
+
+    def run(self, text: str) -> None:
+        self.learner.write(text)
+        self.learner.press_run()
+
+    def find(self, selector: str) -> Any:
+        """The first element, once it shows."""
+        found = self.page.locator(f"{selector}:visible").first
+        found.wait_for()
+        return found
+
+
+def empty_and_filled(visit: Visit) -> Iterator[Seen]:
+    """Home, a lesson's parts before a run and after one, an error, a question answered."""
+    visit.open("home")
+    visit.page.get_by_text(visit.words("goal_ready")).wait_for()
+    yield Seen("home", "", "body")
+    visit.open("lesson/saving")
     for part in PARTS:
-        tab(part).click()
-        yield f"empty {part}"
-    learner.write(MISTAKE)
-    learner.press_run()
-    page.locator(".lab-why h3").first.wait_for()
-    yield "error"
-    quiz = page.locator(".lab-quiz").first
-    quiz.locator(".lab-option").first.click()
-    quiz.scroll_into_view_if_needed()
-    yield "quiz"
-    learner.write(TRAINING)
-    learner.press_run()
-    page.locator(".lab-row").first.wait_for()
+        visit.tab(part)
+        yield Seen(f"empty {part}")
+    visit.run(MISTAKE)
+    visit.find(".lab-apply")
+    yield Seen("error", walk=".lab-inside")
+    visit.find(".lab-apply").press("Enter")
+    visit.find(".lab-undo")
+    visit.find(".lab-row")
+    yield Seen("applied", walk=".lab-inside")
+    visit.find(".lab-quiz .lab-option").click()
+    yield Seen("quiz", "lesson", ".lab-lesson")
+    visit.run(TRAINING)
+    visit.find(".lab-row")
     for part in PARTS:
-        tab(part).click()
-        yield f"filled {part}"
+        visit.tab(part)
+        yield Seen(f"filled {part}", walk=".lab-inside")
 
 
-def walked(page: Any, most: int = 80) -> Iterator[str]:
-    """The elements that Tab leads to and that do not show it, from the page's beginning."""
-    page.evaluate("document.activeElement.blur()")
-    for _ in range(most):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.closest('.cm-editor') !== null"):
-            page.keyboard.press("Escape")
-        if page.evaluate(UNSEEN):  # (the editor marks its focus a moment later)
-            page.wait_for_timeout(200)
-        if unseen := page.evaluate(UNSEEN):
-            yield unseen
+def pictures(visit: Visit) -> Iterator[Seen]:
+    """What shows of a program with models."""
+    visit.open("lesson/convolution")
+    visit.find(".lab-card button").scroll_into_view_if_needed()
+    yield Seen("card", "lesson")
+    visit.run(PICTURED)
+    visit.find(".lab-row")
+    yield Seen("code", "code", ".lab-code")
+    visit.tab("model")
+    visit.press("view_pad")
+    visit.find(".lab-pad-read .lab-empty")
+    draw(visit.learner, DIGITS["3"])
+    visit.find(".lab-view-pad .lab-layer")
+    yield Seen("pad", walk=".lab-inside")
+    visit.press("view_flow")
+    visit.find(".lab-view-flow button.lab-layer-head").press("Enter")
+    visit.find(".lab-view-flow .lab-weights")
+    yield Seen("flow", walk=".lab-inside")
+    visit.press("view_plane")
+    visit.find(".lab-view-plane circle")
+    yield Seen("plane", walk=".lab-inside")
+    visit.press("view_attention")
+    visit.find(".lab-token").focus()
+    yield Seen("attention", walk=".lab-inside")
+    visit.tab("graph")
+    assert "reader.0.weight" in visit.find(".lab-graph svg").text_content()
+    yield Seen("graph", walk=".lab-inside")
+    visit.press("graph_lines")
+    visit.learner.button(visit.words("graph_lines")).wait_for(state="hidden")
+    visit.find(".lab-graph svg")
+    yield Seen("graph with lines", walk=".lab-inside")
+    visit.tab("loss")
+    visit.find(".lab-film-frame svg")
+    yield Seen("film", walk=".lab-inside")
+    visit.tab("profiler")
+    visit.press("profile_run")
+    visit.find(".lab-profile tr")
+    yield Seen("profile", walk=".lab-inside")
+
+
+def lesson_and_menus(visit: Visit) -> Iterator[Seen]:
+    """Cells run in place, outputs said first, the challenge; and what opens above the page."""
+    visit.open("lesson/memory")
+    cell = visit.page.locator(".lab-cell").nth(4)
+    cell.locator(".lab-cell-run").press("Enter")
+    cell.locator(".lab-row").first.press("Enter")
+    cell.locator(".lab-cell-detail svg").first.scroll_into_view_if_needed()
+    yield Seen("cell", "lesson", ".lab-text")
+    asks = visit.find(".lab-predict")
+    asks.scroll_into_view_if_needed()
+    yield Seen("a question before a cell", "lesson")
+    asks.locator("textarea").fill("?")
+    asks.locator("button").press("Enter")
+    visit.find(".lab-cell-said")
+    yield Seen("what was said", "lesson")
+    challenge = visit.find(".lab-challenge")
+    challenge.locator(".lab-hint").first.press("Enter")
+    visit.find(".lab-hints p")
+    yield Seen("hints", "lesson", ".lab-challenge")
+    visit.press("begin")
+    visit.press("check")
+    visit.find(".lab-verdict.lab-wrong")
+    challenge.locator(".lab-check").scroll_into_view_if_needed()
+    yield Seen("verdicts", "lesson")
+    for key, place in (("menu", "code"), ("contents", "lesson"), ("reset", "code")):
+        yield Seen(key, place, ".q-menu", lambda key=key: visit.press(key))  # type: ignore[misc]
+    language = visit.page.locator(".lab-language input")
+    yield Seen("languages", "code", opens=lambda: language.press("Enter"))
 
 
 @pytest.mark.slow
 @AGAIN
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_every_view_can_be_read_and_walked(learner: Learner, lang: str) -> None:
-    page, words, wrong = learner.page, LabWords(lang), []
-    for view in views(learner, words):
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 800})
-            if width < 900 and view != "home":
-                place = "lesson" if view == "quiz" else "inside"
-                page.locator(".lab-places").get_by_role("tab", name=words(place)).click()
-            for _ in ("light", "dark"):
-                learner.button(words("theme")).click()
-                page.mouse.move(0, 0)
-                page.wait_for_timeout(500)
-                wrong += [f"{view}, {width}: {each}" for each in page.evaluate(LOOK)]
-        page.set_viewport_size({"width": 1280, "height": 800})
-        if view in ("home", "error", "filled loss"):
-            wrong += [f"{view}: no focus is seen on {each}" for each in walked(page)]
+@pytest.mark.parametrize("views", [empty_and_filled, pictures, lesson_and_menus])
+def test_every_view_can_be_read_and_walked(
+    learner: Learner, views: Callable[[Visit], Iterator[Seen]], lang: str
+) -> None:
+    words, wrong = LabWords(lang), list[str]()
+    for view in views(Visit(learner, words)):
+        wrong += faults(learner, words, view.name, view.place, view.opens)
+        if view.walk:
+            view.opens()
+            wrong += [f"{view.name}: no focus is seen on {each}"
+                      for each in walked(learner, view.walk)]  # fmt: skip
+            learner.page.keyboard.press("Escape")
     assert wrong == [], "\n".join(wrong)
-    assert learner.problems == []
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ def test_the_flow_is_what_the_layers_make() -> None:
     answer = views.look({"view": "flow", "name": "reader", "input": "X", "index": 7}, "en")
     assert (answer["input"], answer["count"]) == ("X", 100)
     assert answer["label"] == str(program["y"][7].item())
-    for said in ("0 Conv2d", "1×4×14×14", "1×784", "3 Linear", "7,850 parameters"):
+    for said in ("0 Conv2d", "1×4×14×14", "1×784", "3 Linear", "7850 parameters"):
         assert said in answer["html"], said
     assert answer["html"].count("data-sheet=") == 4
     opened = {"view": "flow", "name": "reader", "layer": 0, "sheet": 2}
@@ -217,6 +217,9 @@ def test_a_run_offers_views_and_draws_them(bench: Bench) -> None:
         return found
 
     assert all("html" in each for each in bench.do(at_once()))
+    graph = bench.do(bench.child.look("graph", "loss"))["html"]
+    assert "model.0.weight" in graph
+    assert "self" not in graph  # no name of the lab's own
     own = (
         "import torch\nclass Own(torch.nn.Module):\n    def __init__(self):\n"
         "        super().__init__()\n        self.inner = torch.nn.Linear(3, 2)\n"

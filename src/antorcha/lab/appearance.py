@@ -14,6 +14,13 @@ from antorcha.lab.words import LabWords
 from antorcha.lab.workplace import Workplace
 
 
+def page_header() -> ui.element:
+    """The page's header, before the framework's ``<main>``: whoever goes to that leaves it out."""
+    header = ui.element("header").classes("lab-header")
+    header.move(context.client.page_container, target_index=0)
+    return header
+
+
 class Appearance:
     """The theme and the language of one page.
 

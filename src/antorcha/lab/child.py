@@ -34,6 +34,7 @@ import antorcha
 from antorcha._version import __version__
 from antorcha.core.lazy import lazy
 from antorcha.inspector.forms import escaped
+from antorcha.inspector.graph.picture import graph_among
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import asleep, fixes, namespace
 from antorcha.lab.allowance import Allowance
@@ -271,7 +272,8 @@ class LabKernel(Kernel):  # type: ignore[misc]
         if what == "graph":
             models = [value for value in names.values() if isinstance(value, Module)]
             model = models[0] if len(models) == 1 else None  # its parameters have better names
-            graph = antorcha.graph(tensor, model=model, names=_leaf_names(names), lang=lang)
+            own = _leaf_names(names)  # before what the model calls them
+            graph = graph_among(names, tensor, model=model, names=own, lang=lang)
             return {"html": graph.svg()}
         return {"html": antorcha.inspect(tensor, name=name, lang=lang, names=names).html()}
 

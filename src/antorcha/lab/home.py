@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from nicegui import background_tasks, context, ui
 
 from antorcha.lab import goal
-from antorcha.lab.appearance import Appearance
+from antorcha.lab.appearance import Appearance, page_header
 from antorcha.lab.lesson import Lesson, Quiz
 from antorcha.lab.panes.base import View
 from antorcha.lab.panes.pad import PadPicture
@@ -49,11 +49,11 @@ class HomePage:
         ui.page_title(f"{words('home')} · antorcha")
         appearance = Appearance(self.workplace, words, self._follow)
         ui.label(words("offline")).classes("lab-offline").props('role="alert"')
-        with ui.element("header").classes("lab-header"):
+        with page_header():
             ui.label("antorcha lab").classes("lab-brand")
             ui.element("div").classes("lab-gap")
             appearance.keys()
-        with ui.element("main").classes("lab-home") as self._main:
+        with ui.element("div").classes("lab-home") as self._main:
             if self.project is not None:
                 self._goal(self.project)
             else:

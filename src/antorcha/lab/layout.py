@@ -1,6 +1,6 @@
 """How the parts lie on a wide page: lines between them that are dragged, one of them in full.
 
-The sizes are custom properties of the ``<main>`` element, in percent, which the grid in
+The sizes are custom properties of the element that holds the parts, in percent, which the grid in
 ``style.css`` reads; dragging changes them in the browser, and the lab remembers them.
 """
 
@@ -115,7 +115,7 @@ class PageLayout:
     def main(self) -> ui.element:
         """The element that holds all parts."""
         shares = [f"--lab-{name}: {share:g}" for name, share in self.shares.items()]
-        self._main = ui.element("main").classes(self._classes()).style("; ".join(shares))
+        self._main = ui.element("div").classes(self._classes()).style("; ".join(shares))
         return self._main
 
     def lines(self) -> None:

@@ -14,7 +14,7 @@ from nicegui import context, ui
 
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab import lighting, theme
-from antorcha.lab.appearance import Appearance
+from antorcha.lab.appearance import Appearance, page_header
 from antorcha.lab.files import NAME, FileProblem
 from antorcha.lab.home import HomePage
 from antorcha.lab.layout import PageLayout
@@ -128,7 +128,7 @@ class Page:
 
     def _header(self) -> None:
         words = self.words
-        with ui.element("header").classes("lab-header"):
+        with page_header():
             menu = ui.button(icon="menu", color=None)
             menu.props(f'flat dense round aria-label="{words("menu")}"')
             with menu, ui.menu().classes("lab-menu") as opened:
@@ -347,5 +347,5 @@ def register(workplace: Workplace, first: str, default_lang: str) -> None:
 
 
 def _message(text: str) -> None:
-    with ui.element("main").classes("lab-message").props('role="alert"'):
+    with ui.element("div").classes("lab-message").props('role="alert"'):
         ui.label(text)

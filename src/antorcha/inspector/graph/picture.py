@@ -62,14 +62,28 @@ def graph(
            keeps input (2,), other (2,)
       %1 SumBackward0(%0) -> () float32  = loss
     """
+    variables = names_of(users_frame())
+    try:
+        return graph_among(variables, tensors, model=model, names=names, lang=lang)
+    finally:
+        variables.clear()
+
+
+def graph_among(
+    variables: Mapping[str, Any],
+    tensors: Tensor | Iterable[Tensor],
+    *,
+    model: Any = None,
+    names: Mapping[str, Tensor] | None = None,
+    lang: str = "en",
+) -> GraphPicture:
+    """As `graph`, with these variables in the place of the caller's."""
     say = GraphWords(lang)  # a wrong one is refused before any work
     roots = _checked(tensors)
     if model is not None and module_fields(model) is None:
         raise ArgumentError(f"graph: model must be a torch.nn.Module, not {type(model).__name__}")
-    variables = names_of(users_frame())
     facts = read(roots, _checked_names(names), model, variables)
     facts.say = say
-    variables.clear()
     return GraphPicture(facts, model)
 
 

@@ -10,7 +10,7 @@ from nicegui import ui
 from antorcha.inspector.theme import MONO
 from antorcha.lab.panes.base import Pane
 from antorcha.lab.screen import USUAL, WIDEST, columns
-from antorcha.lab.theme import DARK, LIGHT, TYPE_SIZES
+from antorcha.lab.theme import DARK, LIGHT, LINES, TYPE_SIZES
 
 # The page's own grounds and inks; all colours are readable on them (WCAG AA).
 THEMES: dict[bool, dict[str, str]] = {
@@ -110,6 +110,7 @@ class Terminal(Pane):
             "screenReaderMode": True,
             "scrollback": 5000,
             "fontSize": TYPE_SIZES["code"],
+            "lineHeight": LINES["title"],  # less cuts underscores off
             "fontFamily": MONO,
             "theme": THEMES[self.view.dark],
         }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from antorcha.core.lazy import Array, np
 from antorcha.inspector.forms import escaped
+from antorcha.inspector.numbers import grouped
 from antorcha.inspector.reading import Elements
 from antorcha.inspector.tensor import draw_values, html
 from antorcha.inspector.tensor.grids import heat_map
@@ -63,7 +64,7 @@ def _layer(
     kind = type(layer.module).__name__
     title = f"{layer.name} {kind}" if layer.name else kind
     count = sum([each._layout.numel for each in layer.module.parameters()])
-    facts = words("flow_parameters", f"{count:,}") if count else ""
+    facts = words("flow_parameters", grouped(count)) if count else ""
     is_open = opened[0] == number and bool(count)
     head = (
         f'<b>{escaped(title)}</b><span class="lab-shape">{_shape(layer.shape)}</span>'

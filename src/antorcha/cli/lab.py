@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from antorcha.core.lazy import lazy
@@ -34,7 +34,7 @@ def main(
     browser: bool,
 ) -> int:
     """Run the lab until it is interrupted, or write notebooks or a page; return the exit code."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         print(f"{INSTALL} (missing: {', '.join(missing)})", file=sys.stderr)
         return 1

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from antorcha.core.forks import held_over_forks
+from antorcha.core.lazy import imported
 
 LEAST = 1024
 """Elements up to which OpenBLAS takes one thread by itself."""
@@ -29,7 +29,7 @@ _NAMES = [f"{prefix}openblas_{{}}_num_threads{end}"
 def _functions() -> tuple[Callable[[], int], Callable[[int], Any]] | None:
     """What gets and what sets the number of threads; None where SciPy's LAPACK is another one."""
     try:
-        file = importlib.import_module("scipy.linalg._flapack").__file__
+        file = imported("scipy.linalg._flapack").__file__
         library = ctypes.PyDLL(file)  # which also finds what the module is linked with
     except (OSError, ImportError):
         return None

@@ -8,14 +8,15 @@ threads, 0.25 ms by one), and very long where another program runs, too.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from antorcha.core.forks import held_over_forks
-from antorcha.core.lazy import imported
+from antorcha.core.lazy import imported, lazy
+
+ctypes = lazy("ctypes")
 
 LEAST = 1024
 """Elements up to which OpenBLAS takes one thread by itself."""

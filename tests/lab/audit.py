@@ -84,6 +84,12 @@ UNSEEN = """() => {
 }"""
 
 
+def connected(learner: Learner) -> None:
+    """Wait until the page of a lesson or a file has a connection: what is pressed before is lost.
+    (Names of the editor come over it.)"""
+    learner.page.wait_for_selector(".cm-content[aria-label]", state="attached")
+
+
 def turn(learner: Learner, words: LabWords) -> None:
     """To the other theme. (Menus that are open stay so: no pointer goes down.)"""
     page = learner.page

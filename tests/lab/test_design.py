@@ -16,7 +16,7 @@ pytest.importorskip("ipykernel", reason="needs antorcha[lab]")
 from antorcha.inspector.vocabulary import LANGUAGES
 from antorcha.lab.layout import QUIET
 from antorcha.lab.words import LabWords
-from tests.lab.audit import faults, walked
+from tests.lab.audit import connected, faults, walked
 from tests.lab.learner import AGAIN, Lab, Learner
 from tests.lab.test_views import DIGITS, draw
 from tools.draw_lab import MISTAKE, TRAINING
@@ -64,7 +64,7 @@ class Visit:
     def open(self, path: str) -> None:
         self.page.goto(f"{self.base}/{path}?lang={self.words.lang}")
         if path != "home":
-            self.page.wait_for_selector(".cm-content")
+            connected(self.learner)
 
     def tab(self, key: str) -> None:
         self.learner.tab(self.words(key))

@@ -12,7 +12,7 @@ pytest.importorskip("nicegui", reason="needs antorcha[lab]")
 pytest.importorskip("ipykernel", reason="needs antorcha[lab]")
 
 from antorcha.lab.words import LabWords
-from tests.lab.audit import reach, step
+from tests.lab.audit import connected, reach, step
 from tests.lab.learner import AGAIN, Learner
 from tests.lab.test_design import PARTS, PICTURED
 from tools.draw_lab import MISTAKE
@@ -85,6 +85,7 @@ class Typist:
         """Write a program, and run it to its end."""
         learner, word = self.learner, self.words(f"ended_{ends}", "").split()[1]
         self.write(text)
+        learner.until(lambda: not self.page.inner_text(".lab-state"), "the end of the last run")
         learner.rest()
         before = learner.terminal()
         self.press("Control+Enter")
@@ -117,7 +118,7 @@ def test_a_lesson_by_the_keyboard_alone(typist: Typist) -> None:
     shows(".lab-home")
     use(".lab-map-one[href*='/lesson/memory']", "Enter")
     typist.page.wait_for_url("**/lesson/memory*")
-    shows(".lab-reader")
+    connected(learner)
     use(".lab-cell-run", "Enter")
     shows(".lab-output-run")
     use(".lab-cell .lab-row", "Enter")
@@ -167,7 +168,7 @@ def test_the_menus_by_the_keyboard_alone(typist: Typist) -> None:
     learner, page, words, use = typist.learner, typist.page, typist.words, typist.use
     keys = {key: f"button[aria-label={words(key)!r}]" for key in ("menu", "theme", "reset")}
     typist.open("lesson/memory")
-    typist.shows(".lab-reader")
+    connected(learner)
     shuts = page.locator(".q-menu")
 
     # the theme, and what Contents lead to
@@ -198,7 +199,7 @@ def test_the_menus_by_the_keyboard_alone(typist: Typist) -> None:
     page.keyboard.insert_text("try.py")
     use(".lab-new button", "Enter")
     page.wait_for_url("**/file/try.py*")
-    typist.shows(".cm-content")
+    connected(learner)
     typist.unfold(keys["menu"])
     use(f".q-menu .q-item:has-text({words('home')!r})", "Enter")
     page.wait_for_url("**/home*")

@@ -106,7 +106,6 @@ def test_nothing_leaks(op: Op) -> None:
     if is_random(op) or op.random:
         pytest.skip("random")
     plan.flush()
-    gc.collect()
     gc.disable()
     try:
         for args, kwargs in samples(op, antorcha.float32):

@@ -163,7 +163,7 @@ def groups_kernel(bufs: ptr[raw], desc: ptr[i64], *, K, T, W, SORTS) -> i64:
 
 # ---------------------------------------------------------------------------------------- writing
 @struct
-class Writing:
+class GroupWriting:
     bufs: ptr[raw]
     failed: i64
 
@@ -171,7 +171,7 @@ class Writing:
 @native
 def write_groups(g0: i64, g1: i64, args: raw, *, T, MOVED) -> void:
     """Groups g0..g1 of elements that were sorted, or of runs, which were not moved."""
-    bufs = ptr[Writing](args).bufs
+    bufs = ptr[GroupWriting](args).bufs
     values = ptr[T](bufs[0])
     inverse = ptr[i64](bufs[1])
     counts = ptr[i64](bufs[2])
@@ -188,7 +188,7 @@ def write_groups(g0: i64, g1: i64, args: raw, *, T, MOVED) -> void:
 @native
 def write_inverse(i0: i64, i1: i64, args: raw, *, T) -> void:
     """The groups of elements i0..i1 that were counted."""
-    work = ptr[Writing](args)
+    work = ptr[GroupWriting](args)
     found = ptr[Groups](work.bufs[3])
     inverse = ptr[i64](work.bufs[1])
     ranks = ptr[i64](work.bufs[3]) + WORDS_OF_GROUPS
@@ -206,7 +206,7 @@ def write_inverse(i0: i64, i1: i64, args: raw, *, T) -> void:
 @native
 def unique_kernel(bufs: ptr[raw], desc: ptr[i64], *, T) -> i64:
     """bufs: values, inverse, counts; the two of ``groups_kernel``; the input. desc: n."""
-    work = local(Writing)
+    work = local(GroupWriting)
     work.bufs = bufs
     work.failed = 0
     found = ptr[Groups](bufs[3])

@@ -61,6 +61,8 @@ pocketfft = lazy("scipy.fft._pocketfft.pypocketfft")
 
 Place = tuple[int, int]
 TYPES: dict[str, Any] = {"complex64": f32, "complex128": f64}
+REALS = dtypes.float32, dtypes.float64
+COMPLEX = dtypes.complex64, dtypes.complex128
 NORMS = {"none": 0, "root": 1, "all": 2}
 """pocketfft's numbers of what sums are multiplied by."""
 ALONE = 1 << 16
@@ -82,6 +84,8 @@ def compile_fourier(what: Fourier, outs: Sequence[Layout], ins: Sequence[Any]) -
     (out,), (x,) = outs, ins
     if not what.dims or not x.numel or not out.numel or not _is_there():
         raise Unsupported
+    if x.dtype not in (REALS if what.kind == "real" else COMPLEX):
+        raise Unsupported("pocketfft's functions convert nothing")
     if what.kind == "real" and not what.onesided:
         return _whole(what, out, x)
     if what.kind == "complex" and len(what.dims) == 1 and x.dtype.name == "complex64":

@@ -83,7 +83,11 @@ def view(layout: Layout, storage: Storage, offset: int) -> Array:
     shape, order, dtype = parts
     if isinstance(order, tuple):
         return as_numpy(storage, offset * size, shape, order, dtype)
-    flat: Array = np.frombuffer(memoryview(storage), dtype, layout.numel, offset * size)
+    try:
+        flat: Array = np.frombuffer(memoryview(storage), dtype, layout.numel, offset * size)
+    except ValueError:  # a collection's finalizers have made the storage smaller meanwhile
+        L.check_inside(layout, storage.nbytes, offset)
+        raise
     return flat if len(shape) == 1 else flat.reshape(shape, order=order)
 
 

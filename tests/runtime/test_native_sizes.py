@@ -18,6 +18,7 @@ from antorcha.runtime.call.native.places import Quick
 from antorcha.runtime.memory.alloc import stats
 from antorcha.runtime.sequence import sequence_of
 from tests.ops.test_sizes import CASES
+from tests.runtime.watch import functions_run
 
 pytestmark = pytest.mark.skipif(not native.ACTIVE, reason=native.why_not())
 F = torch.nn.functional
@@ -294,3 +295,26 @@ def test_one_tensor_may_be_two_arguments() -> None:
         assert found == expected
         other = torch.outer(x, x + 1)
         assert other.tolist() == [[a * (b + 1) for b in range(4)] for a in range(4)]
+
+
+def test_what_is_met_once_is_not_learnt_as_if_it_were_met_again() -> None:
+    """A layout lies where one lay that is gone: that is not the same call once more."""
+    base = torch.rand(1100, 32)
+    calls: dict[str, Callable[[int], Any]] = {
+        "index": lambda n: base[torch.arange(n)],
+        "embedding": lambda n: F.embedding(torch.arange(n), base),
+        "view": lambda n: base[:n].view(n, 4, 8).permute(2, 0, 1),
+        "copied": lambda n: base[:n].view(n, 4, 8).transpose(0, 1).contiguous(),
+    }
+    learnt = {}
+    for name, call in calls.items():
+        for n in range(2, 300):
+            call(n)
+
+        def run(call: Callable[[int], Any] = call) -> None:
+            for n in range(300, 1000):
+                call(n)
+
+        learnt[name] = [f for file, f in functions_run(run) if file.endswith("promote.py")]
+    # (A few hashes are the same by accident.)
+    assert not {name: len(names) for name, names in learnt.items() if len(names) > 40}

@@ -72,6 +72,7 @@ from antorcha.runtime.call.native.sized import (
     OutlineWork,
     fitting,
     forms_of,
+    lasting_hash,
 )
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole
 from antorcha.runtime.call.native.window import view_by_index
@@ -154,7 +155,7 @@ def try_call(
     if place is None:
         constant = word != 0 or key.graph == 0
         if FORM == INDEX:
-            times = times_met(ref(quick.missed[0]), key.mixed)
+            times = times_met(ref(quick.missed[0]), lasting_hash(key))
             if times < PATIENCE and constant and view_by_index(key, word == 0, result):
                 quick.counts[0] += 1
                 return SERVED
@@ -162,7 +163,7 @@ def try_call(
                 quick.counts[3] += 1
                 return NOT_HERE
         else:
-            mixed = key.mixed
+            mixed = i64(0)
             if quick.any_size != 0 and constant:
                 flat = local(Key)
                 size = flatten(key, flat)
@@ -173,6 +174,8 @@ def try_call(
                     elif serve_any(place, key, size, result, PROFILED=PROFILED):
                         quick.counts[0] += 1
                         return SERVED
+            if mixed == 0:
+                mixed = lasting_hash(key)
             times = times_met(ref(quick.missed[0]), mixed)
             if quick.sized != 0 and times < PATIENCE and not PROFILED:
                 what = try_sizes(quick, key, word == 0, result)

@@ -23,6 +23,7 @@ from antorcha.runtime.call.native.keys import (
     Key,
     add_word,
     begin_key,
+    mixed_with,
 )
 from antorcha.runtime.call.native.keys import TENSOR as TENSOR_WORD
 from antorcha.runtime.call.native.layouts import (
@@ -185,6 +186,26 @@ def forms_of(key: ptr[Key], sized: ptr[Key], found: ptr[i64]) -> i64:
             found[count] = key.values[k]
             count += 1
     return count
+
+
+@native
+def lasting_hash(key: ptr[Key]) -> i64:
+    """A hash of a key that says the same when the call is met again, and else hardly ever: its own
+    has the layouts' addresses, where others lie once these are gone."""
+    mixed = i64(0)
+    for k in range(key.count):
+        kind, value = key.kinds[k], key.values[k]
+        is_tensor = kind == TENSOR_WORD or kind == GRAD
+        if is_tensor and has_dims(raw(value)):
+            layout = ptr[LayoutObject](raw(value))
+            mixed = mixed_with(mixed, kind, i64(layout.dtype))
+            for d in range(PyTuple_Size(layout.shape)):
+                mixed = mixed_with(mixed, number_at(layout.shape, d), number_at(layout.strides, d))
+        else:
+            mixed = mixed_with(mixed, kind, value)
+    if failed():  # a size of more than 64 bits
+        PyErr_Clear()
+    return mixed
 
 
 # ---- the steps

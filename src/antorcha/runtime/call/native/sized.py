@@ -195,7 +195,8 @@ def lasting_hash(key: ptr[Key]) -> i64:
     mixed = i64(0)
     for k in range(key.count):
         kind, value = key.kinds[k], key.values[k]
-        is_tensor = kind == TENSOR_WORD or kind == GRAD
+        is_tensor = kind == TENSOR_WORD
+        is_tensor = is_tensor or kind == GRAD
         if is_tensor and has_dims(raw(value)):
             layout = ptr[LayoutObject](raw(value))
             mixed = mixed_with(mixed, kind, i64(layout.dtype))

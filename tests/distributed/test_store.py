@@ -8,6 +8,7 @@ import multiprocessing
 import pickle
 import socket
 import threading
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 import antorcha.distributed as ours
+from antorcha.distributed import wire
 
 SOON = timedelta(seconds=0.05)
 LATER = timedelta(seconds=60)
@@ -139,6 +141,27 @@ def test_a_server_that_ends_is_told() -> None:
             client.get("a")
     with pytest.raises(ours.DistNetworkError, match=f"connect to .127.0.0.1, {port}"):
         ours.TCPStore("127.0.0.1", port, timeout=SOON)
+
+
+def test_a_server_that_ends_while_it_accepts_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    accepted, ended = threading.Event(), threading.Event()
+
+    class LateSet(weakref.WeakSet[Any]):
+        def add(self, item: Any) -> None:
+            accepted.set()
+            ended.wait(10)
+            super().add(item)
+
+    monkeypatch.setattr(wire.weakref, "WeakSet", LateSet)
+    server = wire.Server("127.0.0.1", 0, lambda request: request)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        assert accepted.wait(10)
+        del server
+        gc.collect()
+        ended.set()
+        assert client.recv(1) == b""
 
 
 def test_what_cannot_begin_is_told() -> None:

@@ -135,10 +135,15 @@ def _begin(target: Callable[..., None], *args: Any) -> None:
 
 
 def _end(listener: socket.socket, connections: weakref.WeakSet[Any]) -> None:
-    for each in (listener, *connections):
-        with contextlib.suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)  # (who waits for it is woken)
-        each.close()
+    _close(listener)  # first: what is accepted from here on is closed by who accepts it
+    for each in [*connections]:
+        _close(each)
+
+
+def _close(each: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        each.shutdown(socket.SHUT_RDWR)  # (who waits for it is woken)
+    each.close()
 
 
 def _accept(listener: socket.socket, connections: weakref.WeakSet[Any], answer: Answer) -> None:
@@ -147,6 +152,9 @@ def _accept(listener: socket.socket, connections: weakref.WeakSet[Any], answer: 
             connection, _ = listener.accept()
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connections.add(connection)
+            if listener.fileno() < 0:  # the server ended meanwhile, and may not have seen this one
+                _close(connection)
+                return
             _begin(_serve, connection, answer)
 
 

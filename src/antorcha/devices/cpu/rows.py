@@ -19,7 +19,7 @@ from typing import Any
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.cpu.reduce import halves
-from antorcha.devices.cpu.rows_in_lanes import in_lanes, lanes_kernel
+from antorcha.devices.cpu.rows_in_lanes import WORTH, finals, hoist, in_lanes, lanes_kernel
 from antorcha.devices.cpu.template import (
     Template,
     Work,
@@ -68,8 +68,6 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.runtime.memory.layout import Layout
-
-WORTH = 16384  # elements worth waking a thread for
 
 
 class Stage:
@@ -258,18 +256,12 @@ def rows_job(r0: i64, r1: i64, args: raw, *, P) -> void:
         fixed = repeated(P, ins)
         seams = [vec[t, P.width](0) for t in static(P.seam_types)]
         for S in static(P.stages):
-            if S.hoist is not None:
-                rest = [None, vec[i64, P.width](n), None]
-                result = evaluate(S.hoist, fixed + seams + rest, P.width)
-                for k in static(range(len(result))):
-                    seams[S.hoist_at + k] = result[k]
+            hoist(P, S, fixed, seams, n)
             run_pass(P, S, outs, ins, fixed, steps, seams, n)
         if P.final is not None:
-            rest = [None, vec[i64, P.width](n), None]
-            result = evaluate(P.final, fixed + seams + rest, P.width)
+            values = finals(P, fixed, seams, n)
             for k in static(range(len(P.finals))):
-                value = vec[P.out_types[P.finals[k]], P.width](result[k])
-                outs[P.finals[k]][0] = value[0]
+                outs[P.finals[k]][0] = values[k][0]
         advance(P.nops, outer, dims, index, offset)
 
 

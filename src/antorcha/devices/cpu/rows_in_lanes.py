@@ -137,13 +137,21 @@ def run_columns(P, S, blocks, ins, fixed, seams, n):
 
 
 @inline
-def seams_of(P, S, fixed, seams, n):
-    """What a pass has hoisted out of its loop is put among the seams."""
+def hoist(P, S, fixed, seams, n):
+    """What is the same along a row, for a pass: it is put among the seams."""
     if S.hoist is not None:
         rest = [None, vec[i64, P.width](n), None]
         result = evaluate(S.hoist, fixed + seams + rest, P.width)
         for k in static(range(len(result))):
             seams[S.hoist_at + k] = result[k]
+
+
+@inline
+def finals(P, fixed, seams, n):
+    """The outputs that have one value a row."""
+    rest = [None, vec[i64, P.width](n), None]
+    result = evaluate(P.final, fixed + seams + rest, P.width)
+    return [vec[P.out_types[P.finals[j]], P.width](result[j]) for j in static(range(len(P.finals)))]
 
 
 @inline
@@ -161,18 +169,16 @@ def run_block(P, outs, ins, offsets, blocks, n, count):
     ]
     seams = [vec[t, P.width](0) for t in static(P.seam_types)]
     for S in static(P.stages):
-        seams_of(P, S, fixed, seams, n)
+        hoist(P, S, fixed, seams, n)
         run_columns(P, S, blocks, ins, fixed, seams, n)
     for S in static(P.stages):
         for k in static(S.outs):
             write_block(P, outs[k], offsets + k * W, n, count, blocks[k])
     if P.final is not None:
-        rest = [None, vec[i64, P.width](n), None]
-        result = evaluate(P.final, fixed + seams + rest, P.width)
+        values = finals(P, fixed, seams, n)
         for j in static(range(len(P.finals))):
             k = static(P.finals[j])
-            value = vec[P.out_types[k], P.width](result[j])
-            vscatter(outs[k], vload(offsets + k * W, W, None), value, first(W, count))
+            vscatter(outs[k], vload(offsets + k * W, W, None), values[j], first(W, count))
 
 
 @native

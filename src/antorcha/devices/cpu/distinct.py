@@ -13,7 +13,7 @@ from antorcha.core import dtypes
 from antorcha.devices.cpu.native import NativeKernel
 from antorcha.devices.cpu.passes import CHANGED, NO_MEMORY, Passes, compile_passes, failed
 from antorcha.devices.cpu.sort import TABLES, read_line, sort_words
-from antorcha.devices.cpu.sort_keys import SORT, Keys, has_order, key_of, place
+from antorcha.devices.cpu.sort_keys import SORT, Keys, has_order, key_of, place, words_in
 from antorcha.devices.cpu.sort_long import LONGEST, Line, room_of, sort_line
 from antorcha.devices.cpu.tally import find_ends, tally
 from antorcha.devices.cpu.template import lanes_of
@@ -91,10 +91,7 @@ def sort_groups(x: raw, n: i64, order: ptr[i64], begin: ptr[i64], nbytes: i64, *
             groups = note_groups(K, line.a, line.p, n, ones, order, begin)
     else:
         count = ptr[i64](space)
-        a = ptr[u64](space + TABLES)
-        b = a + n
-        p = ptr[i64](b + (n if K.wide else 0))
-        q = p + (n if K.wide else 0)
+        a, p, b, q = words_in(K, space + TABLES, n)
         read_line(K, a, p, ptr[static(K.U)](x), n, 1)
         if sort_words(K, a, p, b, q, count, n) == 1:
             a = b
@@ -236,7 +233,7 @@ def compile_distinct(what: Distinct, outs: Sequence[Layout], ins: Sequence[Any])
     n, fail, T = input.numel, failed(what.name), NUMBERS[input.dtype.name]
     K = Keys(input, False, SORT, n)
     options = {"K": K, "T": T, "W": lanes_of(T.size), "SORTS": not what.consecutive}
-    room = max(room_of(K, n), n * (32 if K.wide else 16) + TABLES)
+    room = max(room_of(K, n), n * K.room + TABLES)
     group = NativeKernel(groups_kernel, options, (n, room), fail, 8 * n)
     write = NativeKernel(unique_kernel, {"T": T}, (n,), fail, 2 * n)
     scratch = [((n + WORDS_OF_GROUPS,), dtypes.int64), ((n + 1,), dtypes.int64)]

@@ -23,6 +23,7 @@ from antorcha.devices.cpu.sort_keys import (
     move_word,
     place,
     put_word,
+    words_in,
 )
 from antorcha.devices.cpu.sort_long import LONGEST, one_line
 from antorcha.devices.emit import Unsupported
@@ -347,15 +348,12 @@ def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
     work = ptr[PassWork](args)
     t = ptr[SortTask](raw(work.desc))
     n = t.n
-    space = allocate(n * (32 if K.wide else 16) + TABLES)
+    space = allocate(n * K.room + TABLES)
     if space is None:
         work.failed = NO_MEMORY
         return
     count = ptr[i64](space)
-    a = ptr[u64](space + TABLES)
-    b = a + n
-    p = ptr[i64](b + (n if K.wide else 0))
-    q = p + (n if K.wide else 0)
+    a, p, b, q = words_in(K, space + TABLES, n)
     for row in range(r0, r1):
         at_x, at_v, at_i = line_offsets(row, ptr[i64](t + 1), t.dims)
         x = ptr[static(K.U)](work.bufs[2 if K.indices else 1]) + at_x

@@ -10,7 +10,7 @@ from copy import copy
 
 from antorcha.devices.emit import WORDS
 from antorcha.devices.sort_keys import KeyOrder, key_of
-from antorcha.lang.native import i64, inline, u64
+from antorcha.lang.native import i64, inline, ptr, u64
 from antorcha.runtime.memory.layout import Layout
 
 SORT, TOP, KTH, MEDIAN, NANMEDIAN = "sort", "top", "kth", "median", "nanmedian"
@@ -24,6 +24,7 @@ class Keys(KeyOrder):
         self.mode, self.indices = mode, indices
         self.wide = self.bits > 32 or n >= 1 << 32
         self.base = 0 if self.wide else 32  # where the key begins in its word
+        self.room = 32 if self.wide else 16  # bytes of an element: see `words_in`
         self.packed = self  # the same for keys that differ in their last 32 bits alone
         if self.wide and n < 1 << 32:
             self.packed = copy(self)
@@ -42,6 +43,16 @@ def put_word(K, a, p, i, key, position):
         p[i] = position
     else:
         a[i] = u64(key) << 32 | u64(position)
+
+
+@inline
+def words_in(K, space, n):
+    """Memory of ``K.room`` bytes an element for its word and its position, and, to move them to,
+    the same again."""
+    a = ptr[u64](space)
+    b = a + n
+    p = ptr[i64](b + (n if K.wide else i64(0)))
+    return a, p, b, p + (n if K.wide else i64(0))
 
 
 @inline
@@ -64,5 +75,5 @@ def has_order(layout: Layout) -> bool:
 
 __all__ = [
     "KTH", "MEDIAN", "NANMEDIAN", "SORT", "TOP", "Keys", "has_order", "key_of", "move_word",
-    "place", "put_word",
+    "place", "put_word", "words_in",
 ]  # fmt: skip

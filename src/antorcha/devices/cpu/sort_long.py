@@ -16,7 +16,7 @@ from typing import Any
 
 from antorcha.devices.cpu.native import NativeKernel
 from antorcha.devices.cpu.passes import NO_MEMORY
-from antorcha.devices.cpu.sort_keys import Keys, key_of, move_word, place, put_word
+from antorcha.devices.cpu.sort_keys import Keys, key_of, move_word, place, put_word, words_in
 from antorcha.lang.native import (
     address,
     atomic_max,
@@ -69,7 +69,7 @@ class Line:
 
 def room_of(K: Keys, n: int) -> int:
     """Bytes in which n elements are sorted."""
-    return n * (32 if K.wide else 16) + (PARTS + 1) * R * 8
+    return n * K.room + (PARTS + 1) * R * 8
 
 
 @inline
@@ -191,9 +191,8 @@ def begins(line):
 @native
 def sort_digits(line: ptr[Line], used: i64, *, K) -> void:
     """Sorts keys that differ in so many bits."""
-    line.b = line.a + line.n
-    line.p = ptr[i64](line.b + (line.n if K.wide else i64(0)))
-    line.q = line.p + (line.n if K.wide else i64(0))
+    _a, p, b, q = words_in(K, raw(line.a), line.n)
+    line.p, line.b, line.q = p, b, q
     digits = (used + BITS - 1) // BITS
     line.bits = (used + digits - 1) // max(digits, 1)
     line.shift = i64(K.base)

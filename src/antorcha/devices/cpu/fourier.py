@@ -16,7 +16,7 @@ public functions compute instead (``numpy_semantics.fourier``).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isqrt
 from typing import Any
 
@@ -28,7 +28,7 @@ from antorcha.core.shapes import contiguous_strides
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import Work, lanes_of, work_of
 from antorcha.devices.emit import Unsupported
-from antorcha.devices.numpy_semantics.host import launch_of, view
+from antorcha.devices.numpy_semantics.host import in_steps, launch_of, view
 from antorcha.lang.kernels import Fourier, Launch
 from antorcha.lang.native import (
     address,
@@ -59,7 +59,8 @@ from antorcha.runtime.sequence import Sequence as Steps
 
 pocketfft = lazy("scipy.fft._pocketfft.pypocketfft")
 
-Place = tuple[int, int]
+Place = Sequence[int]
+"""Where a sequence has a storage, and an offset."""
 TYPES: dict[str, Any] = {"complex64": f32, "complex128": f64}
 REALS = dtypes.float32, dtypes.float64
 COMPLEX = dtypes.complex64, dtypes.complex128
@@ -116,15 +117,6 @@ def _transform(what: Fourier, dims: tuple[int, ...], out: Layout, x: Layout) -> 
         kind(view(x, source, start), dims, *sizes, forward, norm, target, threads)
 
     return launch_of(into, [out], [x])
-
-
-def _in_steps(write: Callable[[Steps, Place, Place], None], out: Layout) -> Launch:
-    """The launch of what ``write`` runs on the result's and the operand's places."""
-    into, fresh = Steps(4), Steps(2)
-    write(into, (0, 1), (2, 3))
-    room = fresh.allocate(out.nbytes, new_storage)
-    write(fresh, (room, fresh.constant(0)), (0, 1))
-    return Launch(fresh.bound(room), into.bound())
 
 
 # ------------------------------------------------------------------------- all of real numbers'
@@ -230,11 +222,11 @@ def _whole(what: Fourier, out: Layout, x: Layout) -> Launch:
     def write(steps: Steps, to: Place, source: Place) -> None:
         side = to
         if apart:
-            side = steps.allocate(half.nbytes, new_storage), steps.constant(0)
+            side = (steps.allocate(half.nbytes, new_storage), steps.constant(0))
         steps.into(transform.into, *side, *source)
         steps.into(mirror.into, *to, *side)
 
-    return _in_steps(write, out)
+    return in_steps(write, out, 2)
 
 
 # ------------------------------------------------------------------------------- a row as a matrix
@@ -342,4 +334,4 @@ def _as_matrix(what: Fourier, out: Layout, x: Layout, n1: int) -> Launch:
         steps.into(twist.into, room, start, steps.constant(table), start)
         steps.into(rows.into, *to, room, start)
 
-    return _in_steps(write, out)
+    return in_steps(write, out, 2)

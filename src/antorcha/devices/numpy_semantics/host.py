@@ -150,14 +150,23 @@ def launch_of(into: Callable[..., None], outs: Sequence[Layout], ins: Sequence[A
     """The launch of a Python function that writes to storages on the host: a sequence of one step,
     which the native call path runs without going through the interpreter before and after it."""
     given = sum([2 if isinstance(i, L.Layout) else 1 for i in ins])
+    if len(outs) == 1:
+        return in_steps(lambda steps, to, of: steps.into(into, *to, *of), outs[0], given)
     written = Steps(2 * len(outs) + given)
     written.into(into, *range(2 * len(outs) + given))
-    if len(outs) != 1:
-        return Launch(_no_fresh, written.bound())
-    fresh = Steps(given)
-    room = fresh.allocate(outs[0].nbytes, new_storage)
-    fresh.into(into, room, fresh.constant(0), *range(given))
-    return Launch(fresh.bound(room), written.bound())
+    return Launch(_no_fresh, written.bound())
+
+
+def in_steps(
+    write: Callable[[Steps, Sequence[int], Sequence[int]], None], out: Layout, given: int
+) -> Launch:
+    """The launch of the steps that ``write`` adds to a sequence, for the places of the one result
+    and of what is given."""
+    into, fresh = Steps(2 + given), Steps(given)
+    write(into, (0, 1), range(2, 2 + given))
+    room = fresh.allocate(out.nbytes, new_storage)
+    write(fresh, (room, fresh.constant(0)), range(given))
+    return Launch(fresh.bound(room), into.bound())
 
 
 def _no_fresh(*flat: Any) -> Any:

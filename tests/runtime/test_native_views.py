@@ -84,13 +84,13 @@ def test_a_layout_is_one_object_whoever_makes_it() -> None:
 
 def test_many_layouts_are_forgotten_with_the_plans() -> None:
     plan.flush()
-    native_layouts.kept_of_them.np[0] = native_layouts.MOST_KEPT - 10
+    native_layouts.interned_count.np[0] = native_layouts.MOST_INTERNED - 10
     x = torch.arange(1000)
     for n in range(100, 140):
         first = x[:n]._layout
         assert x[:n]._layout is first  # (and from here on it is kept)
     kept = [x[:n] for n in range(100, 140)]
-    assert native_layouts.kept_of_them.np[0] <= 40
+    assert native_layouts.interned_count.np[0] <= 40
     assert layouts.table_size() <= 60
     assert [len(v) for v in kept] == [*range(100, 140)]
     assert [int(v.sum()) for v in kept] == [n * (n - 1) // 2 for n in range(100, 140)]

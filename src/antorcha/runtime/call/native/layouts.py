@@ -70,7 +70,7 @@ PyDict_SetDefault = Extern("PyDict_SetDefault", raw, raw, raw, raw)
 MOST_DIMS = 12
 RECENT = 256  # layouts in the cache
 KINDS = 64  # families and forms in theirs
-MOST_KEPT = 20_000  # until all are forgotten, as ``plan.LIMIT``
+MOST_INTERNED = 20_000  # until all are forgotten, as ``plan.LIMIT``
 LARGEST = 1 << 40
 """Sizes and strides are less, and so are their products, or the layout is for Python to make."""
 
@@ -134,7 +134,7 @@ forms = Global("antorcha_layout_forms", Kin, KINDS)
 form_in_python = Global("antorcha_form_in_python", raw)  # `layout.form_of`
 flush_plans = Global("antorcha_flush_plans", raw)  # `plan.flush`
 created = Global("antorcha_layouts_created", i64)
-kept_of_them = Global("antorcha_layouts_kept", i64)  # those that Python's table was given
+interned_count = Global("antorcha_layouts_interned", i64)  # those that Python's table was given
 
 
 # ---- reading layouts
@@ -398,31 +398,31 @@ def found_in_python(like: ptr[LayoutObject], shape: raw, strides: raw) -> raw:
 
 
 @native
-def told(layout: raw) -> raw:
+def interned(layout: raw) -> raw:
     """The layout that Python's table has for what this one says: this one, where it had none. Null
     with an exception."""
     fields = ptr[LayoutObject](layout)
     found = raw(0)
-    if kept_of_them[0] >= MOST_KEPT:
-        kept_of_them[0] = 0
+    if interned_count[0] >= MOST_INTERNED:
+        interned_count[0] = 0
         drop_one(PyObject_Vectorcall(flush_plans[0], ptr[raw](0), 0, None))
     key = key_of(fields, fields.shape, fields.strides)
     if key is not None and not failed():
         found = PyDict_SetDefault(table[0], key, layout)
     if found is not None:
         Py_IncRef(found)
-        kept_of_them[0] += 1
+        interned_count[0] += 1
     drop_one(key)
     return found
 
 
 @native
-def keep(seat: ptr[Seat]) -> raw:
+def intern_seat(seat: ptr[Seat]) -> raw:
     """What a place has, asked for once more: Python's table has it from now on. Null with an
     exception."""
     layout = new_reference(seat.layout)
     seat.known = 1
-    found = told(layout)
+    found = interned(layout)
     if found is not None:
         put(seat, found, 1)
     Py_DecRef(layout)
@@ -437,7 +437,7 @@ def put(seat: ptr[Seat], layout: raw, known: i64) -> void:
     seat.layout = new_reference(layout)
     seat.known = known
     if old is not None and was_known == 0 and not (IN_LINE and ptr[i32](old)[0] == 1):
-        drop_one(told(old))
+        drop_one(interned(old))
         if failed():
             PyErr_Clear()
     drop_one(old)
@@ -461,7 +461,7 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     seat = cache_at(sizes)
     found = seat.layout
     if found is not None and is_that(found, sizes):
-        return new_reference(found) if seat.known != 0 else keep(seat)
+        return new_reference(found) if seat.known != 0 else intern_seat(seat)
     result = raw(0)
     count = count_of(sizes)
     if count < 0:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import antorcha as torch
+from antorcha.core.hooks import hooks
 from antorcha.runtime.call import native, plan
 from antorcha.runtime.call.native import layouts as native_layouts
 from antorcha.runtime.memory import layout as layouts
@@ -80,6 +81,20 @@ def test_a_layout_is_one_object_whoever_makes_it() -> None:
         with native.off():
             assert x[:n]._layout is natively
         assert layouts.layout((n,), (1,), torch.int64, x.device) is natively
+
+
+def test_a_layout_that_another_thread_makes_first_is_the_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan.flush()
+    device, others = torch.zeros(1).device, []
+
+    def meanwhile(_: layouts.Layout) -> None:
+        monkeypatch.undo()
+        others.append(layouts.layout((3, 977), (977, 1), torch.float32, device))
+
+    monkeypatch.setattr(hooks, "recent_layout", meanwhile)
+    assert layouts.layout((3, 977), (977, 1), torch.float32, device) is others[0]
 
 
 def test_many_layouts_are_forgotten_with_the_plans() -> None:

@@ -81,16 +81,12 @@ def layout(
 
 
 def _interned(key: tuple[object, ...], result: Layout) -> Layout:
-    """Puts a new layout into the table, and its family into it; or the one that machine code has
-    made of the same sizes meanwhile."""
-    known = None if hooks.recent_layout is None else hooks.recent_layout(result)
-    if known is not None:
-        _table[key] = known
-        return known
+    """Puts a new layout into the table, and its family into it; or the one that machine code, or
+    another thread, has made of the same sizes meanwhile."""
     if result.numel > 1 and result.strides == contiguous_strides(result.shape):
         result.family = family_of(result)
-    _table[key] = result
-    return result
+    known = None if hooks.recent_layout is None else hooks.recent_layout(result)
+    return _table.setdefault(key, result if known is None else known)
 
 
 def family_of(layout: Layout) -> object:

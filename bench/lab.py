@@ -151,7 +151,7 @@ class _MeasuredPage:
         box = slider.bounding_box()
         y = box["y"] + box["height"] / 2
         places = [box["x"] + box["width"] * share for share in (0.2, 0.8, 0.4, 0.6)]
-        self._page.mouse.move(places[0], y)
+        self._page.mouse.move(box["x"] + box["width"] / 10, y)  # (to where it began, none moves)
         self._page.mouse.down()
         times = [self._move(places[k % 4], y, ".lab-film-frame") for k in range(1, TIMES)]
         self._page.mouse.up()

@@ -37,7 +37,7 @@ LOOK = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const text = walk.currentNode.textContent.trim(), each = walk.currentNode.parentElement;
-    const hidden = "svg, .xterm, .q-icon, script, style, [disabled], .lab-hints-stale, "
+    const hidden = "svg, .xterm, .q-icon, script, style, [disabled], [data-stale], "
       + "[aria-hidden]";
     if (!text || !shown(each) || each.closest(hidden)) continue;
     const range = document.createRange();

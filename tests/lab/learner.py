@@ -54,13 +54,14 @@ def find_browser() -> str:
 
 
 class Lab:
-    """A running `antorcha lab` on a folder, of that lesson; "" for what it opens by itself."""
+    """A running `antorcha lab` on a folder, of that lesson; "" for what it opens by itself. Its
+    process runs `before` at first."""
 
-    def __init__(self, folder: Path, what: str = "fundamentals") -> None:
+    def __init__(self, folder: Path, what: str = "fundamentals", before: str = "") -> None:
         self.folder = folder
         root = Path(antorcha.__file__).parents[1]
-        command = [sys.executable, "-c", LAB, "lab", *[what] * bool(what), "--no-browser",
-                   "--lang", "en", "--folder", str(folder)]  # fmt: skip
+        command = [sys.executable, "-c", f"{before}\n{LAB}", "lab", *[what] * bool(what),
+                   "--no-browser", "--lang", "en", "--folder", str(folder)]  # fmt: skip
         paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(

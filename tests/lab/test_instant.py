@@ -154,7 +154,7 @@ def test_a_screen_tells_of_what_is_written() -> None:
 
 def test_of_a_brief_run_the_end_alone_is_told(tmp_path: Path, monkeypatch: Any) -> None:
     session = Session("", tmp_path, WorkFile(tmp_path / "one.py", "a"), Limits())
-    states: list[str] = []
+    told: list[tuple[str, Any]] = []
 
     async def run(*_: Any, **how: Any) -> dict[str, Any]:
         session.screen.write("printed")
@@ -168,14 +168,14 @@ def test_of_a_brief_run_the_end_alone_is_told(tmp_path: Path, monkeypatch: Any) 
     monkeypatch.setattr(session.child, "start", start)
 
     async def work() -> None:
-        session.listeners.append(lambda: states.append(session.state))
+        session.listeners.append(lambda: told.append((session.state, session.result.get("ended"))))
         await session.run()
 
     how_long = 0.0
     asyncio.run(work())
-    assert set(states) == {"ready"}
+    assert set(told) == {("ready", "ok")}
     session.listeners.clear()
     session._requested = 0.0
     how_long = 5 * BRIEF
     asyncio.run(work())
-    assert "running" in states
+    assert ("running", None) in told

@@ -451,6 +451,35 @@ def test_a_read_only_folder_is_told_of_and_nothing_is_lost(tmp_path: Path, conte
         lab.close()
 
 
+def test_a_brief_run_renders_the_page_no_second_time(tmp_path: Path, context: Any) -> None:
+    """What a run prints waits for nothing but its terminal, where nothing else has changed."""
+    lab = Lab(tmp_path / "work", before="from antorcha.lab import session; session.BRIEF = 1000.0")
+    page = context.new_page()
+    learner = Learner(page)
+    came: list[str] = []
+    network = context.new_cdp_session(page)
+    network.send("Network.enable")
+    network.on(
+        "Network.webSocketFrameReceived",
+        lambda event: came.append(event["response"]["payloadData"]),
+    )
+    try:
+        learner.open(lab.address)
+        learner.run("print('first')\n")
+        came.clear()
+        learner.write("print('second')\n")
+        learner.until(lambda: any('"Saved"' in each for each in came), "the text is saved")
+        learner.rest()
+        came.clear()
+        page.keyboard.press("Control+Enter")
+        learner.until(lambda: "second" in learner.terminal().rpartition("> python ")[2], "output")
+        assert any("second" in each for each in came)
+        assert [each for each in came if each.startswith('42["update"')] == []
+    finally:
+        page.close()
+        lab.close()
+
+
 def test_ending_the_lab_ends_its_children(tmp_path: Path, context: Any) -> None:
     lab = Lab(tmp_path)
     learner = Learner(context.new_page())

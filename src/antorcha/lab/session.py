@@ -224,14 +224,14 @@ class Session:
         await self._run_once(watched)
 
     async def _run_once(self, watched: str) -> None:
+        self._held = True  # from its first change on: a page needs a frame for each
+        asyncio.get_running_loop().call_later(BRIEF, self._release)
         self.save()
         self._ran = self.file.text
-        self._held = True
-        asyncio.get_running_loop().call_later(BRIEF, self._release)
         self.keep_before()
         self.result, self.losses, self.pictures, self.verdicts = {}, {}, [], []
         self._enter("starting" if self.child.pid is None else "running", "result", "losses")
-        self.changed("pictures", "verdicts")
+        self.changed("run", "pictures", "verdicts")
         name = self.file.name
         self._say_begun(watched)
         async with self._free:

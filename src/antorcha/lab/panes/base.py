@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from nicegui import background_tasks
+from nicegui import background_tasks, ui
 from nicegui.element import Element
 
 from antorcha.lab.lesson import Lesson
@@ -93,6 +93,13 @@ class TrustedHtml(Element, component="trusted.js", default_classes="nicegui-html
             with self._props.suspend_updates():
                 self._props["innerHTML"] = content
             self.run_method("show", content)
+
+
+class PromptSlider(ui.slider):
+    """A slider that the browser moves by itself. One that waits for our word of where it stands has
+    the whole page rendered for that, before what it was moved for can be shown."""
+
+    LOOPBACK = False
 
 
 def trusted(content: str = "", *, classes: str = "") -> TrustedHtml:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ class Editor(Pane):
         ui.on(f"lab-grip-{self.editor.id}", self._grip)
         self._shown = self.session.active
         self._marked: tuple[int, ...] = ()  # of what the marks are that the editor shows
-        self._is_underlined = False
+        self._is_underlined = self._is_faded = False
         self._tips: dict[int, str] = {}  # of lines, as the editor has them
         self._revealed = self.session.versions["result"]
         self._show_hints()
@@ -196,7 +197,7 @@ class Editor(Pane):
         is_stale = session.hinted != session.file.text
         if is_stale and session.moving.is_live:  # in a moment they are those of this text
             return
-        self._around.classes(**{"add" if is_stale else "remove": "lab-hints-stale"})
+        self._fade(is_stale)
         of = session.versions["result"], session.versions["hints"], session.active
         if of == self._marked:
             return
@@ -208,6 +209,14 @@ class Editor(Pane):
         self._is_underlined = place is not None
         hints = [] if is_stale else beside(session.file.text, session.hints)
         self._mark_error(place, hints)
+
+    def _fade(self, is_stale: bool) -> None:
+        """Shapes of another text fade. The browser sets the attribute by itself: a class that
+        changes here makes it render the whole page anew, before it shows what a run printed."""
+        if is_stale != self._is_faded:
+            self._is_faded = is_stale
+            around, wanted = f"getHtmlElement({self._around.id})", json.dumps(is_stale)
+            ui.run_javascript(f'{around}?.toggleAttribute("data-stale", {wanted})')
 
     def _mark_error(self, place: dict[str, int] | None, hints: list[dict[str, Any]]) -> None:
         found = hints

@@ -8,7 +8,8 @@ from typing import Any
 
 from nicegui import background_tasks, ui
 
-from antorcha.lab.panes.base import Pane, View, trusted
+from antorcha.inspector.forms import escaped
+from antorcha.lab.panes.base import Pane, PromptSlider, View, trusted
 from antorcha.lab.panes.inspector import told
 
 PACE = 0.06  # seconds between two frames while it plays
@@ -39,9 +40,9 @@ class FilmPane(Pane):
             with ui.element("div").classes("lab-film"):
                 self._play = ui.button(icon="play_arrow", color=None, on_click=self._turn)
                 self._play.props(f'flat dense round aria-label="{words("film_play")}"')
-                self._slider = ui.slider(min=0, max=1, step=1, value=0, on_change=self._show)
+                self._slider = PromptSlider(min=0, max=1, step=1, value=0, on_change=self._show)
                 self._slider.props(f'aria-label="{words("film")}"')
-                self._step = ui.label().classes("lab-film-step").props('aria-live="polite"')
+                self._step = trusted(classes="lab-film-step").props('aria-live="polite"')
                 self._choice = ui.select({}, label=words("film_of"), on_change=self._show)
                 self._choice.props("dense outlined options-dense").classes("lab-input")
             self._picture = trusted(classes="lab-film-frame")
@@ -93,17 +94,23 @@ class FilmPane(Pane):
         return int(self._slider.value or 0)
 
     def _show(self) -> None:
-        """Show where the slider stands: the marker now, the picture once it is drawn."""
+        """Ask for the picture where the slider stands, and meanwhile show where that is."""
         film = self._film
         if not film:
             return
-        place = min(self._place, len(film["steps"]) - 1)
-        self._step.set_text(self.words("film_step", film["steps"][place], film["steps"][-1]))
-        name, step = film["curves"][place]
-        self._mark((name, step))
         if not self._looking:
             self._looking = True
             background_tasks.create(self._draw())
+        background_tasks.create(self._show_place())
+
+    async def _show_place(self) -> None:
+        """Show the step at which the slider stands, and mark it in its curve."""
+        film = self._film
+        if film:
+            place = min(self._place, len(film["steps"]) - 1)
+            step = self.words("film_step", film["steps"][place], film["steps"][-1])
+            self._step.set_content(escaped(step))
+            self._mark(tuple(film["curves"][place]))
 
     async def _draw(self) -> None:
         """Draw what is wanted, until nothing newer is."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from antorcha.lab.panes.base import View
+from antorcha.lab.panes.base import PromptSlider, View
 from antorcha.lab.panes.model_picture import ModelPicture
 
 DRAWING, RANDOM = "~", "?"  # as the child calls the pad's drawing, and an input that is made up
@@ -76,7 +76,7 @@ class FlowPicture(LayersPicture):
         with ui.element("div").classes("lab-example") as self._controls:
             self._input = ui.select({}, label=words("flow_of"), on_change=self._changed)
             self._input.props("dense outlined options-dense").classes("lab-input")
-            self._slider = ui.slider(min=0, max=1, step=1, value=0, on_change=self._changed)
+            self._slider = PromptSlider(min=0, max=1, step=1, value=0, on_change=self._changed)
             self._slider.props(f'aria-label="{words("flow_example")}"')
             self._label = ui.label().classes("lab-example-is").props('aria-live="polite"')
         self._filling = False

@@ -87,7 +87,7 @@ class Terminal(Pane):
     longest line: what does not fit is scrolled to, and no line is broken in the middle of a number.
     """
 
-    watches = ("prompt", "state", "cleared")
+    watches = ("prompt", "state", "cleared", "run")
 
     def build(self) -> None:
         words = self.words
@@ -97,7 +97,7 @@ class Terminal(Pane):
         self._shape = (0, 0)  # columns and rows of the terminal
         self._longest = USUAL
         self._line_open = ""  # the last line, which may go on
-        self._was = self.session.state
+        self._runs = self.session.versions["run"]  # that have begun
         with ui.element("div").classes("lab-bar"):
             ui.label(words("terminal")).classes("lab-title").props('role="heading" aria-level="2"')
             self._state = ui.label().classes("lab-state").props('aria-live="polite"')
@@ -183,9 +183,10 @@ class Terminal(Pane):
         self._ask.set_visibility(session.prompt is not None)
         if session.prompt is not None:
             self._line.run_method("focus")
-        if session.state != self._was and self._was == "ready" and self._room[0]:
-            self.xterm.run_terminal_method("follow")
-        self._was = session.state
+        if self._runs != session.versions["run"]:
+            self._runs = session.versions["run"]
+            if self._room[0]:
+                self.xterm.run_terminal_method("follow")
         self._state.set_text("" if session.state == "ready" else self.words(session.state))
 
     def _send(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product as every
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import antorcha
+from antorcha.core import switches
 from antorcha.devices.gpu.frame import planning
 from antorcha.devices.gpu.launcher import launch_of
 from antorcha.devices.gpu.matmul import matrix_product
@@ -16,7 +18,20 @@ from antorcha.devices.gpu.product import ProductCut, plan_product
 from antorcha.devices.sim import backend
 from antorcha.errors import NativeError
 from antorcha.lang.kernels import MatMul
-from antorcha.lang.native import bf16, f16, f32, i32, i64, native, ptr, static, u32, u64, void
+from antorcha.lang.native import (
+    bf16,
+    bitcast,
+    f16,
+    f32,
+    i32,
+    i64,
+    native,
+    ptr,
+    static,
+    u32,
+    u64,
+    void,
+)
 from antorcha.lang.native.bulk_copies import (
     copy_tile,
     phase_arrive,
@@ -50,6 +65,11 @@ CUTS = [
     ProductCut("bulk", 128, 256, 64, 384, stages=4, parts=1),
     ProductCut("bulk", 128, 128, 64, 384, stages=3, parts=2),
     ProductCut("bulk", 64, 64, 64, 256, stages=2, parts=1),
+]
+SINGLE_CUTS = [
+    ProductCut("bulk", 128, 256, 32, 384, stages=4, parts=1),
+    ProductCut("bulk", 128, 128, 32, 384, stages=3, parts=2),
+    ProductCut("bulk", 64, 64, 32, 256, stages=2, parts=1),
 ]
 
 
@@ -90,6 +110,51 @@ def tile_product(words: ptr[i64], *, T, left, right) -> void:
     for k in static(range(8)):
         row = t // 32 * 16 + t % 32 // 4 + static(k % 4 // 2 * 8)
         out[row * 16 + t % 4 * 2 + static(k // 4 * 8 + k % 2)] = totals[k]
+
+
+@native
+def tile_product_of_f32(words: ptr[i64], *, registers) -> void:
+    """c = a @ b of 60 x 29 and 29 x 16 by a warpgroup, of f32 that become TF32 on their way. b lies
+    along its depth; ``registers``: a lies along its rows. Rows in memory have 64 elements."""
+    t = thread()
+    room, scratch, bar = dynamic_shared(f32, 3072), shared(u64, 32, 128), shared(u64, 1)
+    maps = device_pointer(u64, words[3])
+    if t == 0:
+        phase_barrier(bar, i32(1))
+        phase_barriers_made()
+        sizes = [i64(60), i64(29), i64(1)] if registers else [i64(29), i64(60), i64(1)]
+        a, b = device_pointer(f32, words[1]), device_pointer(f32, words[2])
+        tensor_map(scratch, a, f32, sizes, [i64(64), i64(8)], static((32, 32)))
+        tensor_map(scratch + 16, b, f32, [i64(29), i64(16), i64(1)], [i64(64), i64(8)], (32, 32))
+    barrier()
+    if t < 32:
+        publish_map(maps, scratch)
+        publish_map(maps + 16, scratch + 16)
+    if t == 0:
+        phase_arrive(bar, i32(12288))
+        for j in static(range(2)):
+            x, y = static((32 * j, 0) if registers else (0, 32 * j))
+            copy_tile(room + static(1024 * j), maps, [i32(x), i32(y), i32(0)], bar)
+        copy_tile(room + 2048, maps + 16, [i32(0), i32(0), i32(0)], bar)
+    phase_wait(bar, i32(0))
+    totals = wgmma_fence([f32(1) for c in static(range(8))])
+    row = t // 32 * 16 + t % 32 // 4
+    for d in static(range(4)):
+        left = matrix_descriptor(room, 0) + u64(static(2 * d))
+        if registers:
+            rows, depths = [row, row + 8], [t % 4 + static(8 * d), t % 4 + static(8 * d + 4)]
+            left = [
+                bitcast(u32, room[r // 32 * 1024 + k * 32 + ((r % 32 // 4 ^ k % 8) * 4 + r % 4)])
+                for k in depths for r in rows
+            ]  # fmt: skip
+        right = matrix_descriptor(room + 2048, 0) + u64(static(2 * d))
+        totals = wgmma(f32, left, right, totals, static((False, False)))
+    wgmma_commit()
+    totals = wgmma_wait(0, totals)
+    out = device_pointer(f32, words[0])
+    for k in static(range(8)):
+        column = t % 4 * 2 + static(k // 4 * 8 + k % 2)
+        out[(row + static(k % 4 // 2 * 8)) * 16 + column] = totals[k]
 
 
 @native
@@ -137,6 +202,30 @@ def test_tiles_and_their_products() -> None:
         assert np.array_equal(held[0], wanted), (options, "plain Python")
 
 
+def as_tf32(x: Any) -> Any:
+    """Rounded to 10 bits of mantissa, the even one of two that are as near."""
+    whole = np.asarray(x, np.float32).view(np.uint32)
+    return (whole + 0xFFF + (whole >> 13 & 1) & 0xFFFFE000).view(np.float32).astype(np.float64)
+
+
+def test_tiles_of_tf32_and_their_products() -> None:
+    rng = np.random.default_rng(6)
+    a, b = [rng.standard_normal(s).astype(np.float32) for s in ((60, 29), (29, 16))]
+    wanted = np.ones((64, 16))
+    wanted[:60] += as_tf32(a) @ as_tf32(b)
+    for registers in (False, True):
+        rooms = [np.full((64, 64), np.nan, np.float32) for _ in range(2)]
+        for room, x in zip(rooms, (a.T if registers else a, b.T), strict=True):
+            room[: x.shape[0], : x.shape[1]] = x
+        arrays = [np.zeros((64, 16), np.float32), *rooms, np.zeros(32, np.int64)]
+        found = launch(tile_product_of_f32, 128, arrays, registers=registers)
+        assert np.abs(found - wanted).max() < 1e-5, registers
+        held = [np.array(x) for x in arrays]
+        words = np.array([x.ctypes.data for x in held] + [0] * 4, np.int64)
+        run_grid(tile_product_of_f32, words, (1,), (128,), registers=registers)
+        assert np.abs(held[0] - wanted).max() < 1e-5, (registers, "plain Python")
+
+
 def test_a_tile_is_there_when_its_phase_has_ended() -> None:
     arrays = [np.zeros(32, np.int32), np.zeros(16, np.int64), np.ones((64, 64), np.int16)]
     assert (launch(misuse, 32, arrays, how="read") == -1).all()
@@ -155,6 +244,10 @@ def test_instructions() -> None:
     )  # fmt: skip
     for word in words:
         assert word in text, word
+    for registers, left in ((False, r"%rd\d+"), (True, r"\{%r\d+(, %r\d+){3}\}")):
+        text = tile_product_of_f32.on_grid(nvptx(90, True), 128, registers=registers).image
+        wanted = r"m64n16k8\.f32\.tf32\.tf32 \{[^}]*\}, " + left + r", %rd\d+, 1, 1, 1;"
+        assert re.search(wanted, text), wanted
     with pytest.raises(NativeError, match="of sm_90a alone, not of sm_90"):
         _ = tile_product.on_grid(nvptx(90), 128, **options).image
 
@@ -190,23 +283,55 @@ def test_layouts_and_edges() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_stacks_and_what_is_added() -> None:
+def test_layouts_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A factor that lies across goes through registers, another one is copied."""
+    monkeypatch.setattr(switches.matmul, "allow_tf32", True)
+    rng = np.random.default_rng(4)
+    wrong: list[str] = []
+    backend.plan_here()
+    hows = [*every(("rows", "columns"), repeat=2), ("between", "rows"), ("columns", "between")]
+    sizes = ((130, 264, 70), (137, 90, 201), (72, 137, 101), (130, 264, 64), (70, 90, 130),
+             (72, 84, 40))  # fmt: skip
+    for number, ((m, n, k), (one, other)) in enumerate(zip(sizes, hows, strict=True)):
+        a, b = values(rng, "float32", m, k), values(rng, "float32", k, n)
+        there = lies(a, one), lies(b, other)
+        wanted = as_tf32(wide(a)) @ as_tf32(wide(b))
+        for cut in SINGLE_CUTS[number % 3 :: 2]:
+            found = run(described(*there), *there, None, cut)
+            wrong += report(found, wanted, "float32", (m, n, k, one, other, cut))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_stacks_and_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switches.matmul, "allow_tf32", True)
     rng = np.random.default_rng(1)
     wrong: list[str] = []
-    a, b = values(rng, "bfloat16", 3, 70, 72), values(rng, "bfloat16", 72, 88)
-    c = values(rng, "bfloat16", 88)
-    there = [t.to("sim") for t in (a, b, c)]
-    out = antorcha.empty(3, 70, 88, dtype=a.dtype, device="sim")
-    what = MatMul(
-        3, 70, 88, 72, (70 * 72, 72, 1), (0, 88, 1), (70 * 88, 88, 1), (0, 0, 1), 2.0, 3.0
-    )
-    layouts = [t._layout for t in there]
-    for cut in CUTS[1:]:
+    for dtype, cut, one, other, stacks, down in (
+        ("bfloat16", CUTS[1], "rows", "rows", (3, 1), False),
+        ("bfloat16", CUTS[2], "rows", "rows", (3, 1), False),
+        ("float32", SINGLE_CUTS[1], "rows", "columns", (3, 1), False),
+        ("float32", SINGLE_CUTS[2], "rows", "rows", (2, 2), False),
+        ("float32", SINGLE_CUTS[2], "columns", "columns", (2, 1), True),
+        ("float32", SINGLE_CUTS[1], "columns", "rows", (1, 2), False),
+        ("float32", SINGLE_CUTS[2], "columns", "rows", (2, 2), True),
+    ):
+        a, b = values(rng, dtype, stacks[0], 76, 72), values(rng, dtype, stacks[1], 72, 88)
+        c = values(rng, dtype, 88)
+        sides = [t.mT.to("sim").contiguous().mT if how == "columns" else t.to("sim")
+                 for t, how in ((a, one), (b, other))]  # fmt: skip
+        there = [*sides, c.to("sim")]
+        shape = (max(stacks), 88, 76) if down else (max(stacks), 76, 88)
+        out = antorcha.empty(*shape, dtype=a.dtype, device="sim")
+        out = out.mT if down else out
+        steps = [(0 if t.shape[0] == 1 else t.stride(0), *t.stride()[1:]) for t in sides]
+        what = MatMul(max(stacks), 76, 88, 72, *steps, out.stride(), (0, 0, 1), 2.0, 3.0)
+        layouts = [t._layout for t in there]
         plan = plan_product(matrix_product(what), [out._layout], layouts, cut)
         flat = [x for t in (out, *there) for x in (t._storage, t._offset)]
         launch_of(backend, "MatMul", plan, [out._layout], layouts).into(*flat)
-        wanted = 2 * (wide(a) @ wide(b)) + 3 * wide(c)
-        wrong += report(out, wanted, "bfloat16", cut)
+        rounded = as_tf32 if dtype == "float32" else np.asarray
+        wanted = 2 * (rounded(wide(a)) @ rounded(wide(b))) + 3 * wide(c)
+        wrong += report(out, wanted, dtype, (dtype, cut, one, other, stacks, down))
     assert not wrong, "\n".join(wrong)
 
 

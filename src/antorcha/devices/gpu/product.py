@@ -19,8 +19,10 @@ import numpy as np
 from antorcha.core import dtypes
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
+from antorcha.core.structs import replace as changed
 from antorcha.core.structs import struct
 from antorcha.devices.emit import MOST_KEPT, Unsupported
+from antorcha.devices.gpu.arrange import transposing_copy
 from antorcha.devices.gpu.frame import (
     THREADS,
     GridPlan,
@@ -29,7 +31,7 @@ from antorcha.devices.gpu.frame import (
     blocks_for,
     planning,
 )
-from antorcha.devices.gpu.product_bulk import LINE, MAP_WORDS, product_bulk, shared_bytes
+from antorcha.devices.gpu.product_bulk import MAP_WORDS, depth_of, product_bulk, shared_bytes
 from antorcha.devices.gpu.product_cores import dynamic_bytes, product_cores
 from antorcha.devices.gpu.product_pieces import product_pieces, shared_bytes_at_most
 from antorcha.devices.gpu.product_pieces import shared_bytes as pieces_bytes
@@ -38,7 +40,7 @@ from antorcha.devices.gpu.product_tiles import product_tiles
 from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
 from antorcha.lang.native.grid import PARAMETER_WORDS, WARP
 from antorcha.lang.native.types import Ty
-from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.layout import Layout, layout
 
 THIN = 8  # rows, or columns, up to which no tile of results is worth it
 SHALLOW = 8  # depth up to which it is not
@@ -306,22 +308,33 @@ def plan_product(
         return GridPlan(())
     dtype = ins[0].dtype
     product = oriented(product)
-    half = dtype.kind == "f" and dtype.itemsize == 2 and all(i.dtype is dtype for i in ins)
-    hopper = half and planning.capability == HOPPER and fits_bulk(product, dtype.itemsize)
-    cut = cut or cut_of(product, dtype, half, hopper)
+    alike = all(i.dtype is dtype for i in ins)
+    half = alike and dtype.kind == "f" and dtype.itemsize == 2
+    single = alike and product.tf32 and dtype is dtypes.float32
+    turned, copied = along_depth(product) if single else (product, None)
+    if cut is None and (half or single) and takes_bulk(turned, dtype.itemsize):
+        cut = bulk_cut(turned, dtype.itemsize)
+    cut = cut or cut_of(product, dtype, half)
+    bulk = cut.kind == "bulk"
+    product = turned if bulk else product
     tiles = -(-product.m // cut.rows), -(-product.n // cut.columns)
     blocks = product.batch * tiles[0] * tiles[1]
     each, parts = parts_of(product.k, blocks, cut)
     sums = product.batch * product.m * product.n
     index = index_of(product, sums * parts, outs[0].dtype)
     steps = [product_step(product, outs, ins, cut, index, tiles, each, parts, parts > 1)]
-    maps = (8 * MAP_WORDS * planning.multiprocessors,) if cut.kind == "bulk" else ()
-    if parts == 1:
-        return GridPlan((steps[0],), maps)
-    join = ProductCut("join", 1, 1, 1, THREADS)
-    steps.append(product_step(product, outs, ins, join, index, tiles, each, parts, True))
     template = steps[0].static["P"]
-    return GridPlan(tuple(steps), (sums * parts * template.planes * template.C.size, *maps))
+    room = [sums * parts * template.planes * template.C.size] if parts > 1 else []
+    if bulk:
+        room.append(8 * MAP_WORDS * planning.multiprocessors)
+    if bulk and copied is not None:
+        at = len(outs) + len(ins) + len(room)
+        steps, nbytes = read_copy(product, copied, ins[copied.number - len(outs)], steps[0], at)
+        room.append(nbytes)
+    if parts > 1:
+        join = ProductCut("join", 1, 1, 1, THREADS)
+        steps.append(product_step(product, outs, ins, join, index, tiles, each, parts, True))
+    return GridPlan(tuple(steps), tuple(room))
 
 
 def oriented(product: GridProduct) -> GridProduct:
@@ -353,11 +366,52 @@ def fits_bulk(product: GridProduct, itemsize: int) -> bool:
     return True
 
 
-def bulk_cut(product: GridProduct) -> ProductCut:
+def takes_bulk(product: GridProduct, itemsize: int) -> bool:
+    """Is a product one for warpgroups?"""
+    large = min(product.m, product.n) > 64 and product.k > SHALLOW
+    return large and planning.capability == HOPPER and fits_bulk(product, itemsize)
+
+
+def along_depth(product: GridProduct) -> tuple[GridProduct, ProductOperand | None]:
+    """The product whose right factor lies along its depth, as TF32 must; and the operand, where
+    that is a copy of one: the smaller of two that lie along their other sides."""
+    a, b = product.a, product.b
+    if b.by_depth:
+        return product, None
+    if a.by_depth or product.m < product.n:
+        product = product.transposed()
+    if a.by_depth:
+        return product, None
+    b = product.b
+    pitch = -(-product.k // 4) * 4
+    copy = ProductOperand(
+        b.number, product.n * pitch if b.batch else 0, axis((product.n,), (pitch,)),
+        axis((product.k,), (1,)),
+    )  # fmt: skip
+    return replace(product, b=copy), b
+
+
+def read_copy(
+    product: GridProduct, operand: ProductOperand, of: Layout, step: GridStep, at: int
+) -> tuple[list[GridStep], int]:
+    """The steps that copy an operand as the product reads it to buffer number ``at``, then
+    multiply; and the bytes of the copy."""
+    stack, (pitch,) = product.batch if operand.batch else 1, product.b.outer.strides
+    shape, strides = (stack, product.n, product.k), (product.n * pitch, pitch, 1)
+    read = operand.batch, *operand.outer.strides, *operand.depth.strides
+    plan = transposing_copy(layout(shape, strides, of.dtype, of.device), read)
+    if plan is None:
+        raise Unsupported("a factor that no copy turns")
+    copy = changed(plan.steps[0], operands=(at, operand.number))
+    operands = [at if k == operand.number else k for k in step.operands]
+    return [copy, changed(step, operands=tuple(operands))], stack * product.n * pitch * of.itemsize
+
+
+def bulk_cut(product: GridProduct, itemsize: int) -> ProductCut:
     """The width of tiles, and the parts of the depth, that take the least time: in units of a step
     along the depth of a wide tile, as an H100 takes it."""
-    m, n, batch = product.m, product.n, product.batch
-    steps, tall = -(-product.k // LINE), batch * -(-m // 128)
+    m, n, batch, line = product.m, product.n, product.batch, depth_of(itemsize)
+    steps, tall = -(-product.k // line), batch * -(-m // 128)
     found = []
     for columns, step, rest, stages in ((256, 1.0, 4.0, 4), (128, 0.53, 2.5, 6)):
         tiles = tall * -(-n // columns)
@@ -367,11 +421,11 @@ def bulk_cut(product: GridProduct) -> ProductCut:
             time += (6 + parts * batch * m * n / (1 << 18)) * (parts > 1)
             found.append((time, columns, stages, parts))
     _, columns, stages, parts = min(found)
-    return ProductCut("bulk", 128, columns, LINE, 384, stages=stages, parts=parts)
+    return ProductCut("bulk", 128, columns, line, 384, stages=stages, parts=parts)
 
 
-def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -> ProductCut:
-    """How the results are cut; ``hopper``: may warpgroups multiply?"""
+def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
+    """How the results are cut, where no warpgroups multiply."""
     m, n, k = product.m, product.n, product.k
     if m <= THIN:
         rows = 1 << (m - 1).bit_length()
@@ -390,8 +444,6 @@ def cut_of(product: GridProduct, dtype: Any, half: bool, hopper: bool = False) -
     if apart and all(lies_in_pieces(o, dtype.itemsize) for o in factors):
         return pieces_cut(product, half)
     if half:
-        if hopper and min(m, n) > 64:
-            return bulk_cut(product)
         if many:
             stages = 4 if planning.shared_bytes >= DEEP_SHARED else 2
             return ProductCut("cores", 128, 128, 32, 256, warps=(2, 4), stages=stages)

@@ -1,11 +1,20 @@
 """Results of products by tensor cores: a thread's sums, as the hardware deals them out, to memory.
 
-A thread has pairs of neighbouring columns: of row r, then of row r + 8, then the same 8 columns on.
+A thread has pairs of neighbouring columns: of row r, then of another row (r + 8, as the hardware
+reads them; r + 1, as a kernel may read them itself), then the same 8 columns on.
 """
 
 from __future__ import annotations
 
-from antorcha.devices.gpu.product_frame import factor_place, finish, locate, result_of, word
+from antorcha.devices.gpu.product_frame import (
+    factor_place,
+    finish,
+    locate,
+    result_of,
+    store_result,
+    store_run,
+    word,
+)
 from antorcha.lang.native import (
     bitcast,
     i64,
@@ -25,23 +34,51 @@ AT_ONCE = 8  # groups of 8 columns whose results are computed before one is stor
 
 
 @inline
-def store_fragments(P, words, z, part, row, side, totals):
-    """Stores a thread's sums: pairs of columns of two rows, 8 columns apart."""
+def store_fragments(P, words, z, part, row, side, totals, apart=8):
+    """Stores a thread's sums: pairs of columns of two rows, which are ``apart``; 8 columns on."""
     whole = static(P.out.whole and P.out.by_depth and P.types[0].half and not P.split)
     quad = P.I(thread()) % 4
     if whole:
         store_fours(P, words, z, row, side, quad, totals)
+    elif static(apart == 1 and not P.out.by_depth and not P.split):
+        store_down(P, words, z, row, side + quad * 2, totals)
     else:
-        store_each(P, words, z, part, row, side + quad * 2, totals)
+        store_each(P, words, z, part, row, row + apart, side + quad * 2, totals)
 
 
 @inline
-def store_each(P, words, z, part, row, column, totals):
+def store_each(P, words, z, part, row, other, column, totals):
+    run = static(2 if P.split or P.out.by_depth else 1)
     for j in static(range(len(totals) // 4)):
         pairs = [[[totals[static(j * 4 + i * 2 + c)]] for c in static(range(2))]
                  for i in static(range(2))]  # fmt: skip
         columns = [column + static(j * 8 + c) for c in static(range(2))]
-        finish(P, words, z, part, [row, row + 8], columns, pairs, True)
+        finish(P, words, z, part, [row, other], columns, pairs, True, run)
+
+
+@inline
+def store_down(P, words, z, row, side, totals):
+    """Stores sums of two rows that are neighbours, of results whose columns lie together."""
+    m, n = word(P, words, "m"), word(P, words, "n")
+    place = factor_place(P, words, P.out, "out", z)
+    down = [locate(P, words, P.out.outer, row + i)[0] for i in static(range(2))]
+    for j in static(range(len(totals) // 2)):
+        column = side + static(j // 2 * 8 + j % 2)
+        across = locate(P, words, P.out.depth, column)[0]
+        sums = [[totals[static(j // 2 * 4 + i * 2 + j % 2)]] for i in static(range(2))]
+        if column < n:
+            if static(P.out.pieces) and i64(place) % 16 == 0:
+                if row < m:
+                    both = [
+                        result_of(P, words, z, row + i, column, sums[i])[0]
+                        for i in static(range(2))
+                    ]
+                    store_run(P, P.types[0], place + (down[0] + across), both)
+            else:
+                for i in static(range(2)):
+                    if row + i < m:
+                        result = result_of(P, words, z, row + i, column, sums[i])
+                        store_result(P, place, down[i] + across, result)
 
 
 @inline

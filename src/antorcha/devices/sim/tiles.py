@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antorcha.devices.sim.memory import reach
-from antorcha.lang.native import i64, native, ptr, raw, static, u8, u64, void
+from antorcha.lang.native import bitcast, f32, i64, native, ptr, raw, static, u8, u32, u64, void
 from antorcha.lang.native.bulk_copies import (
     ADDRESS,
     BOX,
@@ -15,6 +15,7 @@ from antorcha.lang.native.bulk_copies import (
     phase_ends,
 )
 from antorcha.lang.native.grid import MOST_TILES, GridThread
+from antorcha.lang.native.tensor_cores import round_bits
 from antorcha.lang.native.warpgroups import SWIZZLE, UNALIGNED
 
 
@@ -59,3 +60,6 @@ def copy_rows(t: ptr[GridThread], start: i64, tensor: ptr[i64], x: i64, y: i64, 
                 there = ptr[u8](reach(raw(element), size))
                 for k in range(size):
                     to[k] = there[k]
+                if size == 4:
+                    word = ptr[u32](raw(to))
+                    word[0] = round_bits(bitcast(f32, word[0]))

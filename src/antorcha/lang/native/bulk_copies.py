@@ -4,7 +4,8 @@ A thread begins the copy of a whole tile (NVIDIA's PTX manual: ``cp.async.bulk.t
 map, which a kernel makes itself, says where the tensor lies. The bytes arrive at a phase barrier
 (``mbarrier``) in shared memory: its phase ends when as many threads have arrived as it was made
 for, and as many bytes as they said. Phases have parity 0, 1, 0, ... Rows of a tile have 128 bytes,
-swizzled as ``warpgroups`` reads them; what lies outside of the tensor becomes 0.
+swizzled as ``warpgroups`` reads them; what lies outside of the tensor becomes 0. Numbers of f32
+are rounded to TF32 on their way.
 
 As in ``grid``, each name has three forms. The simulator copies a tile when no thread of the block
 can go on without it: until then its place is poisoned.
@@ -20,15 +21,15 @@ import numpy as np
 from antorcha.lang.native import grid
 from antorcha.lang.native.function import native
 from antorcha.lang.native.grid import MOST_TILES, GridThread
-from antorcha.lang.native.intrinsics import memset, static
+from antorcha.lang.native.intrinsics import bitcast, memset, static
 from antorcha.lang.native.memory import Ptr
-from antorcha.lang.native.tensor_cores import _of_warp
-from antorcha.lang.native.types import bf16, f16, i32, i64, ptr, raw, u8, u64, void
+from antorcha.lang.native.tensor_cores import _of_warp, to_tf32
+from antorcha.lang.native.types import bf16, f16, f32, i32, i64, ptr, raw, u8, u64, void
 from antorcha.lang.native.values import V, intrinsic
 from antorcha.lang.native.warpgroups import SWIZZLE, _alone, _only_here
 
 MAP_BYTES = 128
-ELEMENT_TYPES = {f16: 6, bf16: 10}  # numbers of tensormap.replace's .elemtype
+ELEMENT_TYPES = {f16: 6, bf16: 10, f32: 11}  # numbers of tensormap.replace's .elemtype
 ADDRESS, SIZE, SIZES, STRIDES, BOX = 0, 1, 2, 5, 7  # a simulated map's words
 ARRIVED, BYTES, PHASE = 16, 32, 63  # a simulated barrier's bits: arrivals due, bytes due, parity
 POISON = 0xFF
@@ -144,7 +145,10 @@ def _python_copy_tile(to: Any, tensor: Any, at: Any, p: Any) -> None:
         byte ^= (byte >> 7 & 7) << 4
         inside = 0 <= x + column < sizes[0] and 0 <= y + row < sizes[1] and 0 <= z < sizes[2]
         element = x + column + (y + row) * strides[0] + z * strides[1]
-        Ptr(room, room.start + byte, place.ty.elem)[0] = place[element] if inside else 0
+        value = place[element] if inside else 0
+        if place.ty.elem is f32:
+            value = bitcast(f32, to_tf32(value))
+        Ptr(room, room.start + byte, place.ty.elem)[0] = value
     with around.changed:
         facts = _phase("copy_tile", p)
         facts[2] -= wide * high * size
@@ -227,8 +231,8 @@ def tensor_map(
 ) -> None:
     """A thread writes a tensor map to shared memory (128 bytes at a multiple of 128): elements of
     type T from ``place`` on, along three dims, the first in one piece, ``strides`` elements from
-    one to the next along the others; tiles of ``box`` (two compile-time numbers, of 64 elements and
-    up to 256) along the first two."""
+    one to the next along the others; tiles of ``box`` (two compile-time numbers, of 128 bytes and
+    up to 256 elements) along the first two."""
     _only_here(g, node, "tensor_map")
     room, place = g.rt(room, node), g.rt(place, node)
     sizes = [g.cast(i64, g.rt(x, node, i64), node) for x in sizes]

@@ -60,6 +60,7 @@ class GridThread:
     groups_made: i64
     sums: array[f32, 128]  # of the products of its warpgroup (warpgroups.py)
     products: array[i64, 3 * MOST_PRODUCTS]  # on their way: descriptors, form
+    lefts: array[f32, 16 * MOST_PRODUCTS]  # their left factors' rows, where these are in registers
     products_begun: i64
     products_done: i64
     product_groups: array[i64, MOST_PRODUCTS]  # how many had begun when each group ended

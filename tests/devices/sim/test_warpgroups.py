@@ -343,8 +343,9 @@ def test_wide_offsets() -> None:
     assert not report(found, wide(a) @ wide(b), "float16", "wide offsets")
 
 
-def test_a_layer_and_its_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ops ask for, on a device with these instructions."""
+@pytest.fixture
+def on_hopper(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The simulator takes these instructions; the names of the kernels that it runs."""
     ran: list[str] = []
     plain = type(backend).launch
 
@@ -358,17 +359,39 @@ def test_a_layer_and_its_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "capability", 0)  # (as it shall be afterwards)
     monkeypatch.setattr(type(backend), "plan_here", plan_here)
     monkeypatch.setattr(type(backend), "launch", noted)
+    monkeypatch.setattr(switches.matmul, "allow_tf32", True)
+    return ran
+
+
+def test_a_layer_and_its_gradients(on_hopper: list[str]) -> None:
+    """What ops ask for, on a device with these instructions."""
     rng = np.random.default_rng(3)
-    given = [values(rng, "bfloat16", *s) for s in ((2, 72, 104), (88, 104), (88,), (2, 72, 88))]
-    results = []
-    for device in ("cpu", "sim"):
-        x, w, b, g = [t.detach().to(device).requires_grad_() for t in given]
-        y = antorcha.nn.functional.linear(x, w, b)
-        y.backward(g)
-        results.append([t.detach().float().cpu().numpy() for t in (y, x.grad, w.grad, b.grad)])
-    for ours, theirs in zip(*results, strict=True):
-        assert np.abs(ours - theirs).max() < 2e-2 * np.abs(theirs).max()
-    assert ran.count("product_bulk") == 3, ran
+    for dtype, kernels in (
+        ("bfloat16", ["product_bulk"] * 3), ("float32", ["product_bulk"] * 3 + ["transpose_grid"])
+    ):  # fmt: skip
+        given = [values(rng, dtype, *s) for s in ((2, 72, 104), (88, 104), (88,), (2, 72, 88))]
+        results = []
+        on_hopper.clear()
+        for device in ("cpu", "sim"):
+            x, w, b, g = [t.detach().to(device).requires_grad_() for t in given]
+            y = antorcha.nn.functional.linear(x, w, b)
+            y.backward(g)
+            results.append([t.detach().float().cpu().numpy() for t in (y, x.grad, w.grad, b.grad)])
+        for ours, theirs in zip(*results, strict=True):
+            assert np.abs(ours - theirs).max() < 2e-2 * np.abs(theirs).max(), dtype
+        wanted = [name for name in on_hopper if name in ("product_bulk", "transpose_grid")]
+        assert sorted(wanted) == kernels, (dtype, on_hopper)
+
+
+def test_a_convolution_of_one_tap(on_hopper: list[str]) -> None:
+    """Images whose channels lie together are a factor."""
+    rng = np.random.default_rng(7)
+    x, w = values(rng, "float32", 2, 96, 6, 7), values(rng, "float32", 72, 96, 1, 1)
+    there = x.to("sim").to(memory_format=antorcha.channels_last), w.to("sim")
+    found = antorcha.nn.functional.conv2d(*there)
+    wanted = np.einsum("nchw,dcij->ndhw", as_tf32(wide(x)), as_tf32(wide(w)))
+    assert not report(found, wanted, "float32", "convolution")
+    assert on_hopper.count("product_bulk") == 1, on_hopper
 
 
 def test_which_products_are_cut_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,5 +412,8 @@ def test_which_products_are_cut_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (kind(1024, 1024, 1024).columns, kind(1024, 1024, 1024).parts) == (128, 1)
     assert kind(768, 768, 8192).parts > 1
     assert kind(4096, 4096, 4096, antorcha.float32).kind == "tiles"
+    monkeypatch.setattr(switches.matmul, "allow_tf32", True)
+    assert kind(4096, 4096, 4096, antorcha.float32).kind == "bulk"
+    assert kind(4096, 4096, 4098, antorcha.float32).kind == "tiles"  # no pieces of 16 bytes
     assert kind(4096, 4096, 4096, pitch=4097).kind == "cores"  # no pieces of 16 bytes
     assert kind(64, 4096, 4096).kind == "cores"

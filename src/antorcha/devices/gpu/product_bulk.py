@@ -254,6 +254,7 @@ def multiply(P, words, room, others, full, free):
     rows = static(P.cut.rows)
     columns = static(P.cut.columns)
     line = static(P.cut.depth)
+    groups = static((P.cut.together or 2) if by_registers(P) else 1)
     lane = thread() % WARP
     group = P.I(thread()) // WARPGROUP - 1
     stage, parity = P.I(0), i32(0)
@@ -267,21 +268,25 @@ def multiply(P, words, room, others, full, free):
             phase_wait(full + stage, parity)
             left = room + (stage * static(rows * line) + group * static(HIGH * line))
             right = others + stage * static(columns * line)
-            if by_registers(P):
-                multiply_registers(P, left, right, totals)
+            if P.cut.together == 1 and by_registers(P):
+                begin_registers(P, left, right, totals, 0, 1)
                 put(totals, wgmma_wait(0, totals))
                 if lane == 0:
                     phase_arrive(free + stage)
             else:
-                put(totals, wgmma_fence(totals))
-                begin_products(P, left, right, totals)
-                put(totals, wgmma_wait(1, totals))
-                if at > lo and lane == 0:
-                    phase_arrive(free + before)
+                for g in static(range(groups)):
+                    if by_registers(P):
+                        begin_registers(P, left, right, totals, g, groups)
+                    else:
+                        begin_products(P, left, right, totals)
+                    put(totals, wgmma_wait(1, totals))
+                    if g == 0:
+                        if at > lo and lane == 0:
+                            phase_arrive(free + before)
             before = stage
             stage, parity = next_stage(P, stage, parity)
             at = at + line
-        if not by_registers(P):
+        if not (P.cut.together == 1 and by_registers(P)):
             put(totals, wgmma_wait(0, totals))
             if hi > lo and lane == 0:
                 phase_arrive(free + before)
@@ -309,6 +314,7 @@ def begin_products(P, left, right, totals):
     b_across = static(not P.b.by_depth)
     a = matrix_descriptor(left, static(a_across * SWIZZLE * line))
     b = matrix_descriptor(right, static(b_across * SWIZZLE * line))
+    put(totals, wgmma_fence(totals))
     for d in static(range(line // deep)):
         # (16 bytes are 1 in a descriptor: the next depths are 32 bytes on, or 16 rows)
         x = a + u64(static(d * (deep * SWIZZLE if a_across else DEEP) // 16))
@@ -326,8 +332,8 @@ def own_piece(P):
 
 
 @inline
-def multiply_registers(P, left, right, totals):
-    """Begins the products of a left tile that lies along its rows, read to registers: two rows that
+def begin_registers(P, left, right, totals, part, parts):
+    """Begins the products of a part of a left tile that lies along its rows, read to registers: two rows that
     are neighbours, at two depths of 8, make a fragment."""
     line = static(P.cut.depth)
     warp, lane = P.I(thread()) // WARP % 4, P.I(thread()) % WARP
@@ -335,15 +341,17 @@ def multiply_registers(P, left, right, totals):
     first = warp // 2 * (line * line) + depth * line + lane // 4 % 2 * 2
     near = left + (first + (own_piece(P) ^ depth) * 4)
     far = left + (first + 4 * line + (own_piece(P) ^ depth ^ 4) * 4)
+    each = static(line // 8 // parts)
     fragments = [
-        [load_whole(x + static(d * 8 * line), 2) for x in (near, far)]
-        for d in static(range(line // 8))
+        [load_whole(x + static((part * each + d) * 8 * line), 2) for x in (near, far)]
+        for d in static(range(each))
     ]
     put(totals, wgmma_fence(totals))
     b = matrix_descriptor(right, 0)
-    for d in static(range(line // 8)):
+    for d in static(range(each)):
         words = [bitcast(u32, x[c]) for x in fragments[d] for c in static(range(2))]
-        put(totals, wgmma(f32, words, b + u64(static(d * DEEP // 16)), totals, (False, False)))
+        y = b + u64(static((part * each + d) * DEEP // 16))
+        put(totals, wgmma(f32, words, y, totals, static((False, False))))
     wgmma_commit()
 
 

@@ -236,8 +236,11 @@ def products(part: Part) -> Any:
                 found.setdefault(key, {})[name] = rate(torch, lambda a=a: a @ a, flops, part.small)
                 if dtype == "float32":
                     torch.backends.cuda.matmul.allow_tf32 = True
-                    there = found.setdefault(f"tf32 {n}", {})
-                    there[name] = rate(torch, lambda a=a: a @ a, flops, part.small)
+                    for how in ("", *((" NT", " TN", " TT") if n in (32, 4096) else ())):
+                        left, right = [a.mT if "T" in how[k : k + 1] else a for k in (1, 2)]
+                        there = found.setdefault(f"tf32 {n}{how}", {})
+                        call = lambda left=left, right=right: left @ right  # noqa: E731
+                        there[name] = rate(torch, call, flops, part.small)
                     torch.backends.cuda.matmul.allow_tf32 = False
     return found
 

@@ -254,13 +254,13 @@ def multiply(P, words, room, others, full, free):
     rows = static(P.cut.rows)
     columns = static(P.cut.columns)
     line = static(P.cut.depth)
-    groups = static((P.cut.together or 2) if by_registers(P) else 1)
+    parts = static(2 if by_registers(P) else 1)  # (one is read while the other is multiplied)
     lane = thread() % WARP
     group = P.I(thread()) // WARPGROUP - 1
     stage, parity = P.I(0), i32(0)
     tile = P.I(block())
     while tile < tile_count(P, words):
-        z, part, top, side, lo, hi = place_of(P, words, tile)
+        z, share, top, side, lo, hi = place_of(P, words, tile)
         totals = [f32(0) for c in static(range(columns // 2))]
         at = lo
         before = stage
@@ -268,30 +268,22 @@ def multiply(P, words, room, others, full, free):
             phase_wait(full + stage, parity)
             left = room + (stage * static(rows * line) + group * static(HIGH * line))
             right = others + stage * static(columns * line)
-            if P.cut.together == 1 and by_registers(P):
-                begin_registers(P, left, right, totals, 0, 1)
-                put(totals, wgmma_wait(0, totals))
-                if lane == 0:
-                    phase_arrive(free + stage)
-            else:
-                for g in static(range(groups)):
-                    if by_registers(P):
-                        begin_registers(P, left, right, totals, g, groups)
-                    else:
-                        begin_products(P, left, right, totals)
-                    put(totals, wgmma_wait(1, totals))
-                    if g == 0:
-                        if at > lo and lane == 0:
-                            phase_arrive(free + before)
+            for part in static(range(parts)):
+                if by_registers(P):
+                    begin_registers(P, left, right, totals, part, parts)
+                else:
+                    begin_products(P, left, right, totals)
+                put(totals, wgmma_wait(1, totals))
+                if part == 0 and at > lo and lane == 0:
+                    phase_arrive(free + before)
             before = stage
             stage, parity = next_stage(P, stage, parity)
             at = at + line
-        if not (P.cut.together == 1 and by_registers(P)):
-            put(totals, wgmma_wait(0, totals))
-            if hi > lo and lane == 0:
-                phase_arrive(free + before)
+        put(totals, wgmma_wait(0, totals))
+        if hi > lo and lane == 0:
+            phase_arrive(free + before)
         row = top + group * HIGH + own_row(P)
-        store_fragments(P, words, z, part, row, side, totals, static(1 if by_registers(P) else 8))
+        store_fragments(P, words, z, share, row, side, totals, static(1 if by_registers(P) else 8))
         tile = tile + P.I(blocks())
 
 
@@ -333,8 +325,8 @@ def own_piece(P):
 
 @inline
 def begin_registers(P, left, right, totals, part, parts):
-    """Begins the products of a part of a left tile that lies along its rows, read to registers: two rows that
-    are neighbours, at two depths of 8, make a fragment."""
+    """Begins the products of a part of a stage, whose left tile lies along its rows: a fragment is
+    two rows that are neighbours, at two depths of eight."""
     line = static(P.cut.depth)
     warp, lane = P.I(thread()) // WARP % 4, P.I(thread()) % WARP
     depth = lane % 4

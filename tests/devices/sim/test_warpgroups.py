@@ -11,6 +11,7 @@ import pytest
 
 import antorcha
 from antorcha.core import switches
+from antorcha.devices.gpu import product_copies
 from antorcha.devices.gpu.frame import planning
 from antorcha.devices.gpu.launcher import launch_of
 from antorcha.devices.gpu.matmul import matrix_product
@@ -302,6 +303,25 @@ def test_layouts_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_copies_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Factors whose rows do not lie at multiples of 16 bytes, or that repeat a row, are copied."""
+    monkeypatch.setattr(switches.matmul, "allow_tf32", True)
+    monkeypatch.setattr(product_copies, "ENOUGH_TO_COPY", 0)
+    rng = np.random.default_rng(8)
+    wrong: list[str] = []
+    backend.plan_here()
+    for one, other in every(("rows", "columns", "one"), ("rows", "columns")):
+        a, b = values(rng, "float32", 71, 45), values(rng, "float32", 45, 83)
+        there = [t.mT.to("sim").contiguous().mT if how == "columns" else t.to("sim")
+                 for t, how in ((a, one), (b, other))]  # fmt: skip
+        if one == "one":
+            there[0] = there[0][:1].expand(71, 45)
+        found = run(described(*there), *there, None, SINGLE_CUTS[1])
+        wanted = as_tf32(wide(there[0])) @ as_tf32(wide(b))
+        wrong += report(found, wanted, "float32", (one, other))
+    assert not wrong, "\n".join(wrong)
+
+
 def test_stacks_and_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(switches.matmul, "allow_tf32", True)
     rng = np.random.default_rng(1)
@@ -403,7 +423,8 @@ def test_which_products_are_cut_so(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         what = MatMul(1, m, n, k, (0, pitch or k, 1), (0, n, 1), (0, n, 1))
         plan = plan_product(matrix_product(what), [out._layout], [a._layout, b._layout])
-        return plan.steps[0].static["P"].cut
+        cuts = [getattr(step.static["P"], "cut", None) for step in plan.steps]
+        return next(cut for cut in cuts if cut is not None)
 
     assert kind(4096, 4096, 4096).kind == "cores"
     monkeypatch.setattr(planning, "capability", 90)
@@ -414,6 +435,7 @@ def test_which_products_are_cut_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kind(4096, 4096, 4096, antorcha.float32).kind == "tiles"
     monkeypatch.setattr(switches.matmul, "allow_tf32", True)
     assert kind(4096, 4096, 4096, antorcha.float32).kind == "bulk"
-    assert kind(4096, 4096, 4098, antorcha.float32).kind == "tiles"  # no pieces of 16 bytes
+    assert kind(4096, 4096, 4098, antorcha.float32).kind == "bulk"  # of copies
+    assert kind(512, 512, 514, antorcha.float32).kind == "tiles"
     assert kind(4096, 4096, 4096, pitch=4097).kind == "cores"  # no pieces of 16 bytes
     assert kind(64, 4096, 4096).kind == "cores"

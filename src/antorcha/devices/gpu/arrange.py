@@ -129,6 +129,11 @@ def plan_arrange(what: Arrange, outs: Sequence[Layout], ins: Sequence[Any]) -> G
         reach = out.shape[-1] + out.shape[-2]
         diagonal = max(-reach, min(what.diagonal, reach))
         return _moved(out, out.shape, [out.strides, read, *place], 0, what.triangle, diagonal)
+    return copy_by_strides(out, read, start)
+
+
+def copy_by_strides(out: Layout, read: Sequence[int], start: int = 0) -> GridPlan:
+    """The plan of a copy from element ``start`` on of an operand with these strides."""
     tiled = _tiled(out, read, start)
     return tiled or _moved(out, out.shape, [out.strides, read], start)
 

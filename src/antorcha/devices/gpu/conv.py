@@ -16,14 +16,14 @@ from typing import Any
 from antorcha.core import switches
 from antorcha.devices.gpu.conv_pieces import plan_by_pieces
 from antorcha.devices.gpu.frame import GridPlan
-from antorcha.devices.gpu.product import (
+from antorcha.devices.gpu.product import plan_product
+from antorcha.devices.gpu.product_operands import (
     GridProduct,
     ProductAxis,
     ProductOperand,
     ProductWindow,
     axis,
     lies_in_pieces,
-    plan_product,
 )
 from antorcha.lang.kernels import Conv
 from antorcha.runtime.memory.layout import Layout

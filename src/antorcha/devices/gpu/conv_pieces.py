@@ -15,16 +15,14 @@ from antorcha.core.shapes import strides_in_order
 from antorcha.devices.gpu.channels_last import packing_step
 from antorcha.devices.gpu.frame import GridPlan, GridStep
 from antorcha.devices.gpu.pointwise import plan_pointwise
-from antorcha.devices.gpu.product import (
-    SHALLOW,
-    THIN,
+from antorcha.devices.gpu.product import SHALLOW, THIN, plan_product
+from antorcha.devices.gpu.product_operands import (
     GridProduct,
     ProductAxis,
     ProductOperand,
     ProductWindow,
     axis,
     lies_in_pieces,
-    plan_product,
 )
 from antorcha.lang.expr import graph as E
 from antorcha.lang.kernels import Conv, Pointwise

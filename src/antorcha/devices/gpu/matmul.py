@@ -7,7 +7,8 @@ from typing import Any
 
 from antorcha.core import switches
 from antorcha.devices.gpu.frame import GridPlan
-from antorcha.devices.gpu.product import GridProduct, ProductOperand, axis, plan_product
+from antorcha.devices.gpu.product import plan_product
+from antorcha.devices.gpu.product_operands import GridProduct, ProductOperand, axis
 from antorcha.lang.kernels import MatMul
 from antorcha.runtime.memory.layout import Layout
 

@@ -11,18 +11,16 @@ what GPU it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from antorcha.core import dtypes
-from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.core.structs import replace as changed
 from antorcha.core.structs import struct
 from antorcha.devices.emit import MOST_KEPT, Unsupported
-from antorcha.devices.gpu.arrange import transposing_copy
 from antorcha.devices.gpu.frame import (
     THREADS,
     GridPlan,
@@ -32,7 +30,16 @@ from antorcha.devices.gpu.frame import (
     planning,
 )
 from antorcha.devices.gpu.product_bulk import MAP_WORDS, depth_of, product_bulk, shared_bytes
+from antorcha.devices.gpu.product_copies import as_multiplied, copy_step
 from antorcha.devices.gpu.product_cores import dynamic_bytes, product_cores
+from antorcha.devices.gpu.product_operands import (
+    GridProduct,
+    ProductAxis,
+    ProductOperand,
+    has_map,
+    lies_in_pieces,
+    lies_whole,
+)
 from antorcha.devices.gpu.product_pieces import product_pieces, shared_bytes_at_most
 from antorcha.devices.gpu.product_pieces import shared_bytes as pieces_bytes
 from antorcha.devices.gpu.product_thin import product_columns, product_dots, product_join
@@ -40,7 +47,7 @@ from antorcha.devices.gpu.product_tiles import product_tiles
 from antorcha.lang.native import bool_, f32, i32, i64, u32, u64
 from antorcha.lang.native.grid import PARAMETER_WORDS, WARP
 from antorcha.lang.native.types import Ty
-from antorcha.runtime.memory.layout import Layout, layout
+from antorcha.runtime.memory.layout import Layout
 
 THIN = 8  # rows, or columns, up to which no tile of results is worth it
 SHALLOW = 8  # depth up to which it is not
@@ -53,111 +60,6 @@ OWN_WORDS = (
 )  # fmt: skip
 """A step's first words: sizes, the depth of a part, parts, tiles, strides from one product of the
 stack to the next, weights."""
-
-
-@dataclass(frozen=True)
-class ProductAxis:
-    """A side of an operand: an index along it is that of an element of dims in row-major order.
-
-    The last ``spatial`` dims but ``inner`` move a window: their strides are what a step adds to its
-    place along each spatial dim. ``fixed``: the sizes, but the first, are known when the kernel is
-    compiled.
-    """
-
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    fixed: bool = False
-    spatial: int = 0
-    inner: int = 0
-
-    @property
-    def reach(self) -> int:
-        """The largest offset along it, at most."""
-        return sum([abs(s) * max(n - 1, 0) for n, s in zip(self.sizes, self.strides, strict=True)])
-
-    @property
-    def step(self) -> int:
-        """How far neighbours along it lie apart."""
-        moves = [abs(s) for n, s in zip(self.sizes, self.strides, strict=True) if n > 1]
-        return moves[-1] if moves else 0
-
-
-@dataclass(frozen=True)
-class ProductWindow:
-    """Where the elements of an operand lie along spatial dims, in the order of the axes' dims.
-
-    A place is what both axes add up to, plus ``shifts``, divided by ``steps``; the operand is zero
-    where that leaves a rest, and outside of ``sizes``.
-    """
-
-    shifts: tuple[int, ...]
-    steps: tuple[int, ...]
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    @property
-    def reach(self) -> int:
-        return sum([abs(s) * n for n, s in zip(self.sizes, self.strides, strict=True)])
-
-
-@dataclass(frozen=True)
-class ProductOperand:
-    """An operand, number ``number`` of the description's: rows (or columns) and depth of a factor,
-    rows and columns of the results and of what is added to them."""
-
-    number: int
-    batch: int  # stride from one product of the stack to the next
-    outer: ProductAxis
-    depth: ProductAxis
-    window: ProductWindow | None = None
-    reads_depth: bool | None = None  # is it to be read along its depth? (else its strides say so)
-
-    @property
-    def by_depth(self) -> bool:
-        """Do neighbours along the depth lie closer together than those along the other side?"""
-        if self.reads_depth is not None:
-            return self.reads_depth
-        if not self.depth.step or not self.outer.step:
-            return bool(self.depth.step)
-        return self.depth.step < self.outer.step
-
-    @property
-    def reach(self) -> int:
-        return self.outer.reach + self.depth.reach + (self.window.reach if self.window else 0)
-
-
-@dataclass(frozen=True)
-class GridProduct:
-    """``out[z, m, n] = alpha * sum_k a[z, m, k] * b[z, k, n] + beta * bias[z, m, n]``."""
-
-    batch: int
-    m: int
-    n: int
-    k: int
-    a: ProductOperand
-    b: ProductOperand
-    out: ProductOperand
-    bias: ProductOperand | None = None
-    alpha: complex = 1.0
-    beta: complex = 1.0
-    tf32: bool = False  # may factors of float32 be rounded to TF32?
-
-    def transposed(self) -> GridProduct:
-        """The same with rows for columns."""
-        return replace(
-            self, m=self.n, n=self.m, a=self.b, b=self.a, out=_turned(self.out),
-            bias=None if self.bias is None else _turned(self.bias),
-        )  # fmt: skip
-
-
-def _turned(operand: ProductOperand) -> ProductOperand:
-    return replace(operand, outer=operand.depth, depth=operand.outer)
-
-
-def axis(sizes: Sequence[int], strides: Sequence[int]) -> ProductAxis:
-    """An axis over dims that move no window."""
-    shape, columns = collapse(sizes, [strides])
-    return ProductAxis(tuple(shape), tuple(columns[0]))
 
 
 # ---------------------------------------------------------------------------- what is compiled
@@ -231,36 +133,10 @@ class ProductWords:
                 self.words += [window.shifts[k], window.sizes[k], window.strides[k]]
         spatial, steps = (len(window.sizes), window.steps) if window else (0, ())
         return OperandCode(
-            of.number, outer, depth, spatial, steps, at, of.by_depth, _lies_whole(of, itemsize),
+            of.number, outer, depth, spatial, steps, at, of.by_depth, lies_whole(of, itemsize),
             lies_in_pieces(of, itemsize),
             *names,
         )  # fmt: skip
-
-
-def _lies_whole(of: ProductOperand, itemsize: int) -> bool:
-    inner, other = (of.depth, of.outer) if of.by_depth else (of.outer, of.depth)
-    one = len(inner.sizes) == 1 and inner.strides == (1,) and of.window is None
-    return one and all(s * itemsize % 16 == 0 for s in (*other.strides, of.batch))
-
-
-def lies_in_pieces(of: ProductOperand, itemsize: int) -> bool:
-    """Is an operand made of whole pieces of 16 bytes, each of which a window sees or not at all?"""
-    inner, other = (of.depth, of.outer) if of.by_depth else (of.outer, of.depth)
-    piece = 16 // itemsize
-    apart = [*inner.strides[:-1], *other.strides, of.batch]
-    if of.window is not None:
-        moves = inner.spatial, other.spatial
-        apart = [of.batch, *of.window.strides]
-        for side, spatial in zip((inner, other), moves, strict=True):
-            last = len(side.sizes) - side.inner
-            apart += [
-                s for d, s in enumerate(side.strides)
-                if not last - spatial <= d < last and (side is other or d < len(side.sizes) - 1)
-            ]  # fmt: skip
-        if inner.spatial and not inner.inner:
-            return False
-    one = bool(inner.sizes) and inner.strides[-1] == 1 and inner.sizes[-1] % piece == 0
-    return one and not any(s % piece for s in apart)
 
 
 class ProductGrid(GridTemplate):
@@ -311,7 +187,7 @@ def plan_product(
     alike = all(i.dtype is dtype for i in ins)
     half = alike and dtype.kind == "f" and dtype.itemsize == 2
     single = alike and product.tf32 and dtype is dtypes.float32
-    turned, copied = along_depth(product) if single else (product, None)
+    turned, copied = as_multiplied(product) if single else (product, [])
     if cut is None and (half or single) and takes_bulk(turned, dtype.itemsize):
         cut = bulk_cut(turned, dtype.itemsize)
     cut = cut or cut_of(product, dtype, half)
@@ -327,9 +203,11 @@ def plan_product(
     room = [sums * parts * template.planes * template.C.size] if parts > 1 else []
     if bulk:
         room.append(8 * MAP_WORDS * planning.multiprocessors)
-    if bulk and copied is not None:
-        at = len(outs) + len(ins) + len(room)
-        steps, nbytes = read_copy(product, copied, ins[copied.number - len(outs)], steps[0], at)
+    for operand in copied if bulk else ():
+        to = len(outs) + len(ins) + len(room)
+        copy, nbytes = copy_step(product, operand, ins[operand.number - len(outs)], to)
+        operands = [to if k == operand.number else k for k in steps[-1].operands]
+        steps = [*steps[:-1], copy, changed(steps[-1], operands=tuple(operands))]
         room.append(nbytes)
     if parts > 1:
         join = ProductCut("join", 1, 1, 1, THREADS)
@@ -355,56 +233,11 @@ def index_of(product: GridProduct, count: int, dtype: Any) -> Ty:
     return i64 if wide else i32
 
 
-def fits_bulk(product: GridProduct, itemsize: int) -> bool:
-    """Has each factor a tensor map: rows in one piece, one step apart, at multiples of 16 bytes?"""
-    for o in (product.a, product.b):
-        inner, other = (o.depth, o.outer) if o.by_depth else (o.outer, o.depth)
-        if len(other.sizes) != 1 or not 0 < other.strides[0] * itemsize < 1 << 40:
-            return False
-        if not _lies_whole(o, itemsize) or o.batch < 0 or inner.sizes[0] >= 1 << 31:
-            return False
-    return True
-
-
 def takes_bulk(product: GridProduct, itemsize: int) -> bool:
     """Is a product one for warpgroups?"""
     large = min(product.m, product.n) > 64 and product.k > SHALLOW
-    return large and planning.capability == HOPPER and fits_bulk(product, itemsize)
-
-
-def along_depth(product: GridProduct) -> tuple[GridProduct, ProductOperand | None]:
-    """The product whose right factor lies along its depth, as TF32 must; and the operand, where
-    that is a copy of one: the smaller of two that lie along their other sides."""
-    a, b = product.a, product.b
-    if b.by_depth:
-        return product, None
-    if a.by_depth or product.m < product.n:
-        product = product.transposed()
-    if a.by_depth:
-        return product, None
-    b = product.b
-    pitch = -(-product.k // 4) * 4
-    copy = ProductOperand(
-        b.number, product.n * pitch if b.batch else 0, axis((product.n,), (pitch,)),
-        axis((product.k,), (1,)),
-    )  # fmt: skip
-    return replace(product, b=copy), b
-
-
-def read_copy(
-    product: GridProduct, operand: ProductOperand, of: Layout, step: GridStep, at: int
-) -> tuple[list[GridStep], int]:
-    """The steps that copy an operand as the product reads it to buffer number ``at``, then
-    multiply; and the bytes of the copy."""
-    stack, (pitch,) = product.batch if operand.batch else 1, product.b.outer.strides
-    shape, strides = (stack, product.n, product.k), (product.n * pitch, pitch, 1)
-    read = operand.batch, *operand.outer.strides, *operand.depth.strides
-    plan = transposing_copy(layout(shape, strides, of.dtype, of.device), read)
-    if plan is None:
-        raise Unsupported("a factor that no copy turns")
-    copy = changed(plan.steps[0], operands=(at, operand.number))
-    operands = [at if k == operand.number else k for k in step.operands]
-    return [copy, changed(step, operands=tuple(operands))], stack * product.n * pitch * of.itemsize
+    mapped = has_map(product.a, itemsize) and has_map(product.b, itemsize)
+    return large and mapped and planning.capability == HOPPER
 
 
 def bulk_cut(product: GridProduct, itemsize: int) -> ProductCut:
@@ -438,7 +271,7 @@ def cut_of(product: GridProduct, dtype: Any, half: bool) -> ProductCut:
     many = min(m, n) > 64 and tiles >= ENOUGH // 2
     factors = product.a, product.b
     if half:
-        apart = not all(_lies_whole(o, dtype.itemsize) for o in factors)
+        apart = not all(lies_whole(o, dtype.itemsize) for o in factors)
     else:
         apart = product.tf32 and dtype is dtypes.float32
     if apart and all(lies_in_pieces(o, dtype.itemsize) for o in factors):
@@ -579,7 +412,4 @@ def weight_words(number: complex, dtype: Any) -> list[int]:
 
 
 _templates: dict[Any, ProductGrid] = {}
-__all__ = [
-    "GridProduct", "ProductAxis", "ProductCut", "ProductOperand", "ProductWindow", "axis",
-    "lies_in_pieces", "plan_product",
-]  # fmt: skip
+__all__ = ["ProductCut", "plan_product"]

@@ -435,6 +435,7 @@ def test_which_products_are_cut_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kind(4096, 4096, 4096, antorcha.float32).kind == "tiles"
     monkeypatch.setattr(switches.matmul, "allow_tf32", True)
     assert kind(4096, 4096, 4096, antorcha.float32).kind == "bulk"
+    assert kind(1024, 1024, 1024, antorcha.float32).columns == 64
     assert kind(4096, 4096, 4098, antorcha.float32).kind == "bulk"  # of copies
     assert kind(512, 512, 514, antorcha.float32).kind == "tiles"
     assert kind(4096, 4096, 4096, pitch=4097).kind == "cores"  # no pieces of 16 bytes

@@ -53,6 +53,9 @@ THIN = 8  # rows, or columns, up to which no tile of results is worth it
 SHALLOW = 8  # depth up to which it is not
 ENOUGH = 256  # blocks that keep a GPU busy
 DEEP_SHARED = 160 << 10  # bytes of a block's shared memory for many stages of two blocks
+BULK_WIDTHS = (256, 1.0, 4.0, 4), (128, 0.53, 2.5, 6), (64, 0.5, 1.5, 8)
+"""Columns of tiles for warpgroups, what a step and the rest take, stages; the last pays for f32
+alone."""
 HOPPER = 90  # the compute capability with products by warpgroups
 OWN_WORDS = (
     "batch", "m", "n", "k", "each", "parts", "tiles_m", "tiles_n", "a", "b", "out", "bias",
@@ -246,7 +249,7 @@ def bulk_cut(product: GridProduct, itemsize: int) -> ProductCut:
     m, n, batch, line = product.m, product.n, product.batch, depth_of(itemsize)
     steps, tall = -(-product.k // line), batch * -(-m // 128)
     found = []
-    for columns, step, rest, stages in ((256, 1.0, 4.0, 4), (128, 0.53, 2.5, 6)):
+    for columns, step, rest, stages in BULK_WIDTHS[: 2 if itemsize == 2 else 3]:
         tiles = tall * -(-n // columns)
         for parts in (1, 2, 3, 4, 6, 8):
             turns = -(-tiles * parts // planning.multiprocessors)

@@ -94,6 +94,7 @@ def product_bulk(words: ptr[i64], *, P) -> void:
     stages = static(P.cut.stages)
     line = static(P.cut.depth)
     T = static(P.types[P.a.number])
+    wide = static(rows == 2 * HIGH and P.cut.columns > 64)  # (few results need few registers)
     room = dynamic_shared(T, static(shared_bytes(P.cut) // T.size))
     others = room + static(stages * rows * line)
     full, free = shared(u64, stages), shared(u64, stages)
@@ -107,14 +108,14 @@ def product_bulk(words: ptr[i64], *, P) -> void:
         phase_barriers_made()
     barrier()
     if thread() < WARPGROUP:
-        if rows == 2 * HIGH:
+        if wide:
             set_registers(FEW_REGISTERS, False)
         if aligned:
             fill_stages(P, words, room, others, full, free, a, b, maps)
         else:
             fill_each(P, words, room, others, full, free, a, b)
     else:
-        if rows == 2 * HIGH:
+        if wide:
             set_registers(MANY_REGISTERS, True)
         multiply(P, words, room, others, full, free)
 

@@ -13,6 +13,8 @@ from antorcha.devices.gpu.product_frame import (
     result_of,
     store_result,
     store_run,
+    sum_place,
+    sums_place,
     word,
 )
 from antorcha.lang.native import (
@@ -40,15 +42,15 @@ def store_fragments(P, words, z, part, row, side, totals, apart=8):
     quad = P.I(thread()) % 4
     if whole:
         store_fours(P, words, z, row, side, quad, totals)
-    elif static(apart == 1 and not P.out.by_depth and not P.split):
-        store_down(P, words, z, row, side + quad * 2, totals)
+    elif static(apart == 1 and not P.out.by_depth):
+        store_down(P, words, z, part, row, side + quad * 2, totals)
     else:
         store_each(P, words, z, part, row, row + apart, side + quad * 2, totals)
 
 
 @inline
 def store_each(P, words, z, part, row, other, column, totals):
-    run = static(2 if P.split or P.out.by_depth else 1)
+    run = static(2 if P.out.by_depth else 1)
     for j in static(range(len(totals) // 4)):
         pairs = [[[totals[static(j * 4 + i * 2 + c)]] for c in static(range(2))]
                  for i in static(range(2))]  # fmt: skip
@@ -57,28 +59,39 @@ def store_each(P, words, z, part, row, other, column, totals):
 
 
 @inline
-def store_down(P, words, z, row, side, totals):
+def store_down(P, words, z, part, row, side, totals):
     """Stores sums of two rows that are neighbours, of results whose columns lie together."""
     m, n = word(P, words, "m"), word(P, words, "n")
-    place = factor_place(P, words, P.out, "out", z)
-    down = [locate(P, words, P.out.outer, row + i)[0] for i in static(range(2))]
     for j in static(range(len(totals) // 2)):
         column = side + static(j // 2 * 8 + j % 2)
-        across = locate(P, words, P.out.depth, column)[0]
         sums = [[totals[static(j // 2 * 4 + i * 2 + j % 2)]] for i in static(range(2))]
-        if column < n:
-            if static(P.out.pieces) and i64(place) % 16 == 0:
-                if row < m:
-                    both = [
-                        result_of(P, words, z, row + i, column, sums[i])[0]
-                        for i in static(range(2))
-                    ]
-                    store_run(P, P.types[0], place + (down[0] + across), both)
+        if row < m and column < n:
+            if P.split:
+                at = sums_place(P, words) + sum_place(P, words, z, part, row, column)
+                if m % 2 == 0:
+                    store_run(P, P.C, at, [x[0] for x in sums])
+                else:
+                    at[0] = sums[0][0]
+                    if row + 1 < m:
+                        at[1] = sums[1][0]
             else:
-                for i in static(range(2)):
-                    if row + i < m:
-                        result = result_of(P, words, z, row + i, column, sums[i])
-                        store_result(P, place, down[i] + across, result)
+                store_pair(P, words, z, row, column, sums)
+
+
+@inline
+def store_pair(P, words, z, row, column, sums):
+    """Stores the results of two rows of a column, the second if it is there."""
+    place = factor_place(P, words, P.out, "out", z)
+    across = locate(P, words, P.out.depth, column)[0]
+    down = [locate(P, words, P.out.outer, row + i)[0] for i in static(range(2))]
+    if static(P.out.pieces) and i64(place) % 16 == 0:
+        both = [result_of(P, words, z, row + i, column, sums[i])[0] for i in static(range(2))]
+        store_run(P, P.types[0], place + (down[0] + across), both)
+    else:
+        for i in static(range(2)):
+            if row + i < word(P, words, "m"):
+                result = result_of(P, words, z, row + i, column, sums[i])
+                store_result(P, place, down[i] + across, result)
 
 
 @inline

@@ -168,6 +168,16 @@ def sums_place(P, words):
 
 
 @inline
+def sum_place(P, words, z, part, row, column):
+    """The number of a part's sum: they lie as the results do, by rows or by columns."""
+    m, n = word(P, words, "m"), word(P, words, "n")
+    plane = part * word(P, words, "batch") + z
+    if P.out.by_depth:
+        return (plane * m + row) * n + column
+    return (plane * n + column) * m + row
+
+
+@inline
 def finish(P, words, z, part, rows, columns, totals, mine, run=1):
     """Stores sums: ``totals[i][j]`` belongs to ``rows[i]`` and ``columns[j]``, where there are
     these, and ``mine``. Columns are neighbours in runs of ``run``, each from a multiple of it on.
@@ -175,11 +185,11 @@ def finish(P, words, z, part, rows, columns, totals, mine, run=1):
     m, n = word(P, words, "m"), word(P, words, "n")
     if P.split and P.cut.kind != "join":
         stored = sums_place(P, words)
-        sums = (part * word(P, words, "batch") + z) * m
+        run = static(run if P.out.by_depth else 1)
         for i in static(range(len(rows))):
             for j in static(range(0, len(columns), run)):
                 if mine and rows[i] < m:
-                    at = ((sums + rows[i]) * n + columns[j]) * static(P.planes)
+                    at = sum_place(P, words, z, part, rows[i], columns[j]) * static(P.planes)
                     if run > 1 and n % run == 0:
                         if columns[j] < n:
                             store_run(P, P.C, stored + at, [x[0] for x in totals[i][j : j + run]])

@@ -107,6 +107,10 @@ def product_join(words: ptr[i64], *, P) -> void:
         one = [stored[at * static(P.planes) + c] for c in static(range(P.planes))]
         total = added(P, total, one)
         at = at + count
-    rest, column = divided(P, i, n)
-    z, row = divided(P, rest, m)
+    if P.out.by_depth:
+        rest, column = divided(P, i, n)
+        z, row = divided(P, rest, m)
+    else:
+        rest, row = divided(P, i, m)
+        z, column = divided(P, rest, n)
     finish(P, words, z, P.I(0), [row], [column], [[total]], inside)

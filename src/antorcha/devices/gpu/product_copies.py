@@ -23,18 +23,19 @@ def as_multiplied(product: GridProduct) -> tuple[GridProduct, list[ProductOperan
     copies it is one."""
     copied = []
     if product.m * product.n * product.k >= ENOUGH_TO_COPY:
-        for name in ("a", "b"):
-            operand = getattr(product, name)
-            if not has_map(operand, 4) and _is_matrix(operand):
-                copied.append(operand)
-                product = _reading_copy(product, name)
+        if not has_map(product.a, 4) and _is_matrix(product.a):
+            copied.append(product.a)
+            product = replace(product, a=_copy_of(product.a, product.m, product.k))
+        if not has_map(product.b, 4) and _is_matrix(product.b):
+            copied.append(product.b)
+            product = replace(product, b=_copy_of(product.b, product.n, product.k))
     if not product.b.by_depth:
         both_across = not product.a.by_depth
         if not both_across or product.m < product.n:
             product = product.transposed()
-        if both_across:
+        if both_across and _is_matrix(product.b):
             copied.append(product.b)
-            product = _reading_copy(product, "b")
+            product = replace(product, b=_copy_of(product.b, product.n, product.k))
     return product, copied
 
 
@@ -42,17 +43,11 @@ def _is_matrix(of: ProductOperand) -> bool:
     return len(of.outer.sizes) == len(of.depth.sizes) == 1 and of.window is None and of.batch >= 0
 
 
-def _reading_copy(product: GridProduct, name: str) -> GridProduct:
-    """The product that reads the copy of a factor, along its depth, in pieces of 16 bytes."""
-    of: ProductOperand = getattr(product, name)
-    rows, pitch = product.n if name == "b" else product.m, -(-product.k // 4) * 4
-    copy = ProductOperand(
-        of.number,
-        rows * pitch if of.batch else 0,
-        axis((rows,), (pitch,)),
-        axis((product.k,), (1,)),
-    )
-    return replace(product, **{name: copy})
+def _copy_of(factor: ProductOperand, rows: int, depth: int) -> ProductOperand:
+    """The operand that is a factor's copy: along its depth, in pieces of 16 bytes."""
+    pitch = -(-depth // 4) * 4
+    batch = rows * pitch if factor.batch else 0
+    return ProductOperand(factor.number, batch, axis((rows,), (pitch,)), axis((depth,), (1,)))
 
 
 def copy_step(

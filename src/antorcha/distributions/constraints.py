@@ -72,11 +72,13 @@ class _Dependent(Constraint):
 
     @property
     def is_discrete(self) -> bool:
-        return self._known("is_discrete")
+        known: bool = self._known("is_discrete")
+        return known
 
     @property
     def event_dim(self) -> int:
-        return self._known("event_dim")
+        known: int = self._known("event_dim")
+        return known
 
     def _known(self, name: str) -> Any:
         value = getattr(self, f"_{name}")
@@ -127,7 +129,8 @@ class _OfAnother(Constraint):
 
     @property
     def is_discrete(self) -> bool:
-        return self.base_constraint.is_discrete
+        of_base: bool = self.base_constraint.is_discrete
+        return of_base
 
     def _need_dims(self, value: Any, dims: int, expected: int) -> None:
         if dims < 0:
@@ -147,7 +150,8 @@ class _IndependentConstraint(_OfAnother):
 
     @property
     def event_dim(self) -> int:
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+        of_base: int = self.base_constraint.event_dim
+        return of_base + self.reinterpreted_batch_ndims
 
     def check(self, value: Any) -> Any:
         result = self.base_constraint.check(value)
@@ -164,7 +168,8 @@ class MixtureSameFamilyConstraint(_OfAnother):
 
     @property
     def event_dim(self) -> int:
-        return self.base_constraint.event_dim
+        of_base: int = self.base_constraint.event_dim
+        return of_base
 
     def check(self, value: Any) -> Any:
         kept = value.dim() - self.event_dim
@@ -362,7 +367,8 @@ class _ConstraintParts(Constraint):
 
     @property
     def event_dim(self) -> int:
-        return max(c.event_dim for c in self.cseq)
+        most: int = max(c.event_dim for c in self.cseq)
+        return most
 
     def _need_dim(self, value: Tensor) -> None:
         if not -value.dim() <= self.dim < value.dim():

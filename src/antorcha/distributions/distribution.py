@@ -36,6 +36,8 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args = __debug__
+    _batch_shape: Size
+    _event_shape: Size
     _expanded: tuple[str, ...] | None = None  # what `expand` expands, where not the parameters
 
     @staticmethod
@@ -248,7 +250,9 @@ class Distribution:
     # --------------------------------------------------------------- for subclasses
     def _full(self, value: float, like: Tensor) -> Tensor:
         """One number for the whole batch."""
-        return T.full(self._extended_shape(), value, dtype=like.dtype, device=like.device)
+        shape = self._extended_shape()
+        found: Tensor = T.full(shape, value, dtype=like.dtype, device=like.device)
+        return found
 
     def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
         """Values along the first dim, before the batch's dims."""

@@ -53,7 +53,8 @@ class Independent(Distribution):
     @property
     def has_rsample(self) -> bool:
         """The base's."""
-        return self.base_dist.has_rsample
+        of_base: bool = self.base_dist.has_rsample
+        return of_base
 
     @property
     def has_enumerate_support(self) -> bool:

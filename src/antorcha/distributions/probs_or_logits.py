@@ -62,8 +62,10 @@ class ProbsOrLogits(Distribution):
 
     @property
     def _param(self) -> Tensor:
-        given = self.__dict__.get("probs")
-        return self.logits if given is None else given
+        given: Tensor | None = self.__dict__.get("probs")
+        if given is None:
+            given = self.logits
+        return given
 
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         return self._param.new(*args, **kwargs)

@@ -46,8 +46,9 @@ class Transform:
     @property
     def event_dim(self) -> int:
         """How many dims make one event, where the domain and the codomain agree."""
-        if self.domain.event_dim == self.codomain.event_dim:
-            return self.domain.event_dim
+        of_domain: int = self.domain.event_dim
+        if of_domain == self.codomain.event_dim:
+            return of_domain
         raise ValueRangeError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property

@@ -85,7 +85,8 @@ class TransformedDistribution(Distribution):
     @property
     def has_rsample(self) -> bool:
         """The base's."""
-        return self.base_dist.has_rsample
+        of_base: bool = self.base_dist.has_rsample
+        return of_base
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():

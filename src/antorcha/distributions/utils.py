@@ -50,7 +50,8 @@ def broadcast_all(*values: Any) -> Any:
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
-    return T.empty(shape, dtype=dtype, device=device).normal_()
+    drawn: Tensor = T.empty(shape, dtype=dtype, device=device).normal_()
+    return drawn
 
 
 def _sum_rightmost(value: Any, dim: int) -> Any:
@@ -65,7 +66,8 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     >>> torch.distributions.utils.logits_to_probs(torch.zeros(2))
     tensor([0.5000, 0.5000])
     """
-    return T.sigmoid(logits) if is_binary else T.softmax(logits, -1)
+    probs: Tensor = T.sigmoid(logits) if is_binary else T.softmax(logits, -1)
+    return probs
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
@@ -114,7 +116,7 @@ def attribute_of(path: str) -> Any:
 
 # ------------------------------------------------------------------- triangles
 def _lower_mask(n: int, diag: int, device: Any) -> Tensor:
-    index = T.arange(n, device=device)
+    index: Tensor = T.arange(n, device=device)
     return index < index.view(-1, 1) + (diag + 1)
 
 

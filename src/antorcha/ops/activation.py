@@ -19,13 +19,12 @@ from antorcha.ops.kinds.pointwise import pointwise
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.samples import spread
 from antorcha.ops.kinds.types import Bool, Dim, Float, Number, Str, Tensor
-from antorcha.runtime.memory.layout import Layout
 
 NN = "nn.functional"
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-def _no_bools(name: str, input: Layout) -> None:
+def _no_bools(name: str, input: E.Expr) -> None:
     if is_bool(input):
         raise DtypeError(f"{name}: Bool inputs not supported for {name}")
 

@@ -26,7 +26,7 @@ FEW = 12
 def _safe_softmax(input: Tensor, dim: Dim, dtype: Dtype = None):
     """softmax that gives zeros where all elements along ``dim`` are -inf (softmax: nan)."""
 
-    def row(x):
+    def row(x: E.Expr) -> E.Expr:
         top = x.amax()
         e = E.exp(x - E.detach(E.where(top == -math.inf, 0, top)))
         total = e.sum()

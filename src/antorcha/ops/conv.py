@@ -372,7 +372,7 @@ def _convolution(nd: int, doc: str) -> Composite:
         padding: Any = 0,
         dilation: Any = 1,
         groups: Int = 1,
-    ):
+    ) -> Tensor:
         return convolve(name, nd, input, weight, bias, stride, padding, dilation, groups)
 
     fn.__doc__ = doc
@@ -392,7 +392,7 @@ def _transposed(nd: int, doc: str) -> Composite:
         output_padding: Any = 0,
         groups: Int = 1,
         dilation: Any = 1,
-    ):
+    ) -> Tensor:
         return convolve_transposed(
             name, nd, input, weight, bias, stride, padding, output_padding, groups, dilation
         )

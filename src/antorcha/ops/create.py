@@ -412,7 +412,7 @@ def linspace_kernel(start: StaticNumber, end: StaticNumber, steps: Int, dtype: D
     """``steps`` evenly spaced numbers; the second half counted from the end, as PyTorch does."""
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     what = Range(start, step, end if steps > 1 else None)
-    return Planned(what, [L.contiguous((steps,), dtype, device)])
+    return Planned(what, [L.contiguous((steps,), dtype, as_device(device))])
 
 
 @creating()

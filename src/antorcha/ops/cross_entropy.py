@@ -27,6 +27,7 @@ from antorcha.ops.loss import reduction_of
 from antorcha.runtime.call.plan import MANY, Plan, make
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
 
 NN = "nn.functional"
 
@@ -54,7 +55,7 @@ def losses_of_rows(
 ) -> Callable[..., _Any]:
     """The row function: (log-softmax,) loss and weight of a row, given its target."""
 
-    def row(x, t, *weights):
+    def row(x: E.Expr, t: E.Expr, *weights: E.Expr) -> tuple[E.Expr, ...]:
         if logits:
             y = x - E.detach(x.amax())
             logp = y - E.log(E.exp(y).sum())
@@ -158,14 +159,14 @@ def _weight_along(weight: _Any, layout: Layout, dim: int) -> _Any:
 def nll_of_logits(
     input: Tensor, target: Tensor, weight: OptTensor, reduction: Str, ignore_index: Int,
     smoothing: Float,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """``nll_loss(log_softmax(input))``; also gives the sum of the weights and the log-softmax."""
 
 
 def nll_of_logs(
     input: Tensor, target: Tensor, weight: OptTensor, reduction: Str, ignore_index: Int,
     smoothing: Float,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """The losses of log-probabilities; also gives the sum of the weights."""
 
 
@@ -179,7 +180,10 @@ nll_of_logits, nll_of_logs = [
 
 
 @nll_of_logits.derivative
-def _(g, out1, out2, target, weight, reduction, ignore_index, smoothing):
+def _(
+    g: _Any, out1: TensorType, out2: TensorType, target: TensorType, weight: TensorType | None,
+    reduction: str, ignore_index: int, smoothing: float,
+) -> tuple[OptTensor, ...]:  # fmt: skip
     of_loss, _, of_logs = g
     total = out1 if reduction == "mean" else None
     found = None
@@ -193,7 +197,10 @@ def _(g, out1, out2, target, weight, reduction, ignore_index, smoothing):
 
 
 @nll_of_logs.derivative
-def _(g, out1, input_layout, target, weight, reduction, ignore_index, smoothing):
+def _(
+    g: _Any, out1: TensorType, input_layout: Layout, target: TensorType,
+    weight: TensorType | None, reduction: str, ignore_index: int, smoothing: float,
+) -> tuple[OptTensor, ...]:  # fmt: skip
     total = out1 if reduction == "mean" else None
     size = tuple(input_layout.shape)
     if g[0] is None:  # (the sum of the weights is a constant)
@@ -249,7 +256,7 @@ def nll_backward(
     ins += [(_weight_along(weight, layout, dim), dtype)] if weight is not None else []
     ins += [(total, dtype)] if total is not None else []
 
-    def row(g, *rest):
+    def row(g: E.Expr, *rest: E.Expr) -> E.Expr:
         given = iter(rest)
         logp = next(given) if logs is not None else None
         t = next(given)
@@ -261,7 +268,9 @@ def nll_backward(
     return Row(row, dim, size, ins, [(size, dtype)])
 
 
-def _row_gradient(scale: _Any, logp: _Any, here: _Any, w: _Any, smoothing: float) -> _Any:
+def _row_gradient(
+    scale: E.Expr, logp: E.Expr | None, here: E.Expr, w: E.Expr | None, smoothing: float
+) -> E.Expr:
     """One row's gradient; ``here`` is the target's place."""
     one = E.const(1.0, scale.dtype)
     count = E.length(scale.dtype)

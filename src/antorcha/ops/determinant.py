@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antorcha.core.lazy import np
+from antorcha.core.lazy import Array, np
 from antorcha.ops.kinds import return_types
 from antorcha.ops.kinds.kernel import kernel
 from antorcha.ops.kinds.lapack import (
@@ -44,12 +44,13 @@ def _(g, A, out, create):
 def adjugate_adjoint(A: Tensor):
     """The conjugate transpose of det(A) inv(A): the gradient of det, for singular A too."""
 
-    def run(a):
+    def run(a: Array) -> Array:
         u, s, vh = np.linalg.svd(a)
         n = s.shape[-1]
         others = np.stack([np.delete(s, k, -1).prod(-1) for k in range(n)], -1) if n else s
         sign = np.linalg.det(u) * np.linalg.det(vh)
-        return np.conj(sign)[..., None, None] * np.matmul(u * others[..., None, :], vh)
+        found: Array = np.conj(sign)[..., None, None] * np.matmul(u * others[..., None, :], vh)
+        return found
 
     return planned("det", run, [(A.shape, A.dtype)])
 

@@ -16,7 +16,7 @@ from antorcha.lang import expr as E
 from antorcha.ops.kinds import return_types
 from antorcha.ops.kinds.pointwise import pointwise
 from antorcha.ops.kinds.record import T, composite
-from antorcha.ops.kinds.reduction import Folding, reduction
+from antorcha.ops.kinds.reduction import ElementKind, Folding, reduction
 from antorcha.ops.kinds.samples import of_shapes
 from antorcha.ops.kinds.types import Any, Bool, Dim, Dims, OptTensor, Tensor
 from antorcha.ops.reduce import beside
@@ -36,7 +36,9 @@ def bounds(dtype: dtypes.dtype) -> tuple[float, float]:
     return int(info.min), int(info.max)
 
 
-def check_ordered(op: str, input: Layout, exception: type[Exception] = MissingFeature) -> None:
+def check_ordered(
+    op: str, input: Layout | ElementKind, exception: type[Exception] = MissingFeature
+) -> None:
     """Complex numbers have no order."""
     if input.dtype.kind == "c":
         raise exception(
@@ -54,16 +56,16 @@ def before(a: Tensor, i: Tensor, b: Tensor, j: Tensor, greater: bool) -> Tensor:
 
 
 def extreme_with_place(
-    input: Layout, greater: bool, outs: tuple[dtypes.dtype | None, ...]
+    input: ElementKind, greater: bool, outs: tuple[dtypes.dtype | None, ...]
 ) -> Folding:
     """The fold to (extreme value, its first position)."""
     low, high = bounds(input.dtype)
 
-    def merge(a, i, b, j):
+    def merge(a: E.Expr, i: E.Expr, b: E.Expr, j: E.Expr) -> tuple[E.Expr, E.Expr]:
         take = before(a, i, b, j, greater)
         return E.where(take, b, a), E.where(take, j, i)
 
-    def append(a, i, b, j):
+    def append(a: E.Expr, i: E.Expr, b: E.Expr, j: E.Expr) -> tuple[E.Expr, E.Expr]:
         take = ~(b <= a if greater else b >= a) & ~E.isnan(a)  # or b is NaN: nothing compares
         return E.where(take, b, a), E.where(take, j, i)
 
@@ -75,7 +77,7 @@ def extreme_with_place(
     )  # fmt: skip
 
 
-def extreme(input: Layout, greater: bool) -> Folding:
+def extreme(input: ElementKind, greater: bool) -> Folding:
     low, high = bounds(input.dtype)
     return Folding(
         start=low if greater else high, merge=E.maximum if greater else E.minimum, empty=NONE
@@ -312,7 +314,7 @@ def _(make):
 
 
 # ------------------------------------------------------------------------------- argmax, argmin
-def _check_arg(op: str, input: Layout) -> None:
+def _check_arg(op: str, input: ElementKind) -> None:
     check_ordered(op, input, DtypeError)
     if input.dtype.kind == "b":
         raise DtypeError(f"{op}(): does not support bool input; use x.to(torch.uint8)")

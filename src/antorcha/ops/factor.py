@@ -8,7 +8,7 @@ LAPACK's word on each matrix, where the others raise.
 from __future__ import annotations
 
 from antorcha.core import dtypes
-from antorcha.core.lazy import np
+from antorcha.core.lazy import Array, np
 from antorcha.core.shapes import broadcast_shapes
 from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.ops.kinds import return_types
@@ -140,7 +140,7 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: Bool = False):
         )
     batch = broadcast_shapes(B.shape[:-2], L.shape[:-2], op=op)
 
-    def run(b, factor):
+    def run(b: Array, factor: Array) -> Array:
         turned = np.conj(np.swapaxes(factor, -1, -2))
         first, second = (turned, factor) if upper else (factor, turned)
         half = solved_triangular(first, b, upper=False)
@@ -194,7 +194,7 @@ def lu_factor_ex(A: Tensor, *, pivot: Bool = True, check_errors: Bool = False):
     if not pivot:
         raise MissingFeature(f"{op}: LU without pivoting is not implemented on the CPU")
 
-    def run(a):
+    def run(a: Array) -> tuple[Array, ...]:
         found = lu_factors(a)
         if check_errors:
             raise_first(op, found[2], SINGULAR_U)
@@ -270,16 +270,17 @@ def lu_alias(A: Tensor, pivot: Bool = True, get_infos: Bool = False):
 def lu_permutation(pivots: Tensor, rows: Int, dtype: Dtype):
     """The permutation matrix that exchanges row after row as the pivots say."""
 
-    def exchanged(pivots):
+    def exchanged(pivots: Array) -> tuple[list[int]]:
         order = list(range(rows))
         for i, other in enumerate(pivots.tolist()):
             order[i], order[other - 1] = order[other - 1], order[i]
         return (order,)
 
-    def run(pivots):
+    def run(pivots: Array) -> Array:
         check_pivots("lu_unpack", pivots, rows)
         order = over_stacks(exchanged, [pivots], [1], [((rows,), np.int64)])[0]
-        return order[..., None, :] == np.arange(rows)[:, None]
+        found: Array = order[..., None, :] == np.arange(rows)[:, None]
+        return found
 
     return planned("lu_unpack", run, [((*pivots.shape[:-1], rows, rows), dtype)])
 
@@ -357,7 +358,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: Bool = True, adjoin
     shape = (*batch, *B.shape[-2:])
     out = by_columns(shape, B.dtype, B.device) if left else (shape, B.dtype)
 
-    def run(lu, pivots, b):
+    def run(lu: Array, pivots: Array, b: Array) -> Array:
         check_pivots("lu_solve", pivots, lu.shape[-1])
         if left:
             return solved_with_lu(lu, pivots, b, ADJOINT if adjoint else PLAIN)
@@ -446,11 +447,11 @@ def ldl_factor_ex(input: Tensor, *, hermitian: Bool = False, check_errors: Bool 
     n = input.shape[-1]
     name = "hetrf" if hermitian and input.dtype.kind == "c" else "sytrf"
 
-    def run(a):
+    def run(a: Array) -> tuple[Array, ...]:
         size = routine(f"{name}_lwork", a.dtype)(n, lower=1)[0].real if n else 0
         factor = routine(name, a.dtype)
 
-        def one(a):
+        def one(a: Array) -> tuple[Any, ...]:
             LD, pivots, info = factor(a, lower=1, lwork=int(size)) if n else (a, (), 0)
             return np.tril(LD), pivots, info
 
@@ -508,10 +509,10 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: Bool = False)
         raise DtypeError(f"{op}: Expected pivots to be integers. Got {pivots.dtype}")
     batch = broadcast_shapes(LD.shape[:-2], B.shape[:-2], op=op)
 
-    def one(LD, pivots, b):
+    def one(LD: Array, pivots: Array, b: Array) -> tuple[Array]:
         return (solved_with_ldl(LD, pivots, b, hermitian),)
 
-    def run(LD, pivots, b):
+    def run(LD: Array, pivots: Array, b: Array) -> Array:
         check_pivots("ldl_solve", abs(pivots), LD.shape[-1])
         return over_stacks(one, [LD, pivots, b], [2, 1, 2], [(b.shape[-2:], b.dtype)])[0]
 

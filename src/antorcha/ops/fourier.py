@@ -9,6 +9,7 @@ See https://docs.pytorch.org/docs/stable/fft.html.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any as _Any
 
 from antorcha.core import dtypes
@@ -19,6 +20,7 @@ from antorcha.ops.create import creating
 from antorcha.ops.index import kept
 from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.samples import Samples
 from antorcha.ops.kinds.types import Bool, Dim, Dims, Float, Int, Ints, OptInt, Str, Tensor
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
@@ -341,11 +343,11 @@ def _declare(name: str, ending: str) -> None:
 
     if ending == "2":
 
-        def op(input: Tensor, s: Ints = None, dim: Dims = (-2, -1), norm: Str = None):
+        def op(input: Tensor, s: Ints = None, dim: Dims = (-2, -1), norm: Str = None) -> Tensor:
             return run(full, input, s, dim, norm, forward)
     else:
 
-        def op(input: Tensor, s: Ints = None, dim: Dims = None, norm: Str = None):
+        def op(input: Tensor, s: Ints = None, dim: Dims = None, norm: Str = None) -> Tensor:
             return run(full, input, s, dim, norm, forward)
 
     text = says.format(fft=f"fft{ending}", rfft=f"rfft{ending}", hfft=f"hfft{ending}")
@@ -359,8 +361,8 @@ def _declare(name: str, ending: str) -> None:
     record.samples(_samples_of(name))
 
 
-def _samples_of(name: str) -> _Any:
-    def samples(make):
+def _samples_of(name: str) -> Samples:
+    def samples(make: _Any) -> Iterator[_Any]:
         x = make(4, 3, 6)
         z = x if name in ("rfft", "ihfft") else T.complex(x, make(4, 3, 6))
         yield (z,)
@@ -381,7 +383,7 @@ for _name in _SEVERAL:
 for _each in (fft, ifft, rfft, irfft, hfft, ihfft):
 
     @_each.samples
-    def _(make, real=_each in (rfft, ihfft)):
+    def _(make, real: bool = _each in (rfft, ihfft)):
         x = make(3, 6)
         z = x if real else T.complex(x, make(3, 6))
         yield (z,)
@@ -444,7 +446,7 @@ def ifftshift(input: Tensor, dim: Dims = None):
     return T.roll(input, [(input._layout.shape[d] + 1) // 2 for d in dims], dims)
 
 
-def _shifted_dims(op: str, input: TensorType, dim: tuple[int, ...] | None) -> list[int]:
+def _shifted_dims(op: str, input: TensorType, dim: Dims) -> list[int]:
     ndim = input._layout.ndim
     return [*range(ndim)] if dim is None else _named_dims(op, input, dim)
 

@@ -6,7 +6,7 @@ it a one, and neither is read.
 
 from __future__ import annotations
 
-from antorcha.core.lazy import np
+from antorcha.core.lazy import Array, np
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.ops.kinds import return_types
 from antorcha.ops.kinds.kernel import kernel
@@ -21,7 +21,7 @@ from antorcha.ops.kinds.lapack import (
     with_workspace,
 )
 from antorcha.ops.kinds.record import T, composite
-from antorcha.ops.kinds.types import Bool, Tensor
+from antorcha.ops.kinds.types import Any, Bool, Tensor
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 
@@ -41,10 +41,10 @@ def geqrf(input: Tensor):
     batch, (m, n) = input.shape[:-2], input.shape[-2:]
     k = min(m, n)
 
-    def one(a):
+    def one(a: Array) -> tuple[Any, ...]:
         return with_workspace("geqrf", a, of=a)[:2] if k else (a, ())
 
-    def run(a):
+    def run(a: Array) -> tuple[Array, ...]:
         return over_stacks(one, [a], [2], [((m, n), a.dtype), ((k,), a.dtype)])
 
     outs = [by_columns(input.shape, input.dtype, input.device), ((*batch, k), input.dtype)]
@@ -101,10 +101,10 @@ def householder_product(input: Tensor, tau: Tensor):
             f"{op}: input.shape[-1] must be greater than or equal to tau.shape[-1], got {n}, {k}"
         )
 
-    def one(a, tau):
+    def one(a: Array, tau: Array) -> tuple[Array]:
         return (with_workspace("orgqr", a, tau, of=a)[0] if k else np.eye(m, n, dtype=a.dtype),)
 
-    def run(a, tau):
+    def run(a: Array, tau: Array) -> Array:
         return over_stacks(one, [a, tau], [2, 1], [((m, n), a.dtype)])[0]
 
     out = by_columns(input.shape, input.dtype, input.device)
@@ -190,12 +190,12 @@ def ormqr(
         )
     turned = "N" if not transpose else "C" if input.dtype.kind == "c" else "T"
 
-    def one(a, tau, c):
+    def one(a: Array, tau: Array, c: Array) -> tuple[Array]:
         if not (k and c.size):
             return (c,)
         return (with_workspace("ormqr", "L" if left else "R", turned, a[:, :k], tau, c, of=a)[0],)
 
-    def run(a, tau, c):
+    def run(a: Array, tau: Array, c: Array) -> Array:
         return over_stacks(one, [a, tau, c], [2, 1, 2], [(c.shape[-2:], c.dtype)])[0]
 
     out = by_columns(other.shape, other.dtype, other.device)

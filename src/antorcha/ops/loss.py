@@ -17,6 +17,7 @@ from antorcha.ops.kinds.pointwise import PointwiseOp, UnsupportedDtype
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.reduction import Folding, ReductionOp
 from antorcha.ops.kinds.types import Any, Bool, Float, Number, OptTensor, StaticNumber, Str, Tensor
+from antorcha.runtime.tensor import Tensor as TensorType
 
 NN = "nn.functional"
 
@@ -58,12 +59,12 @@ class ElementLoss:
         node = node or name
         hidden: dict[str, _Any] = {"function": False, "method": False, "node": node}
 
-        def each(input: Tensor, target: Tensor, param: StaticNumber = None):
+        def each(input: Tensor, target: Tensor, param: StaticNumber = None) -> Tensor:
             return element(input, target, param)
 
         self.each = PointwiseOp(each, "float", name=f"{name}_each", **hidden)
 
-        def total(input: Tensor, target: Tensor, mean: Bool, param: StaticNumber = None):
+        def total(input: Tensor, target: Tensor, mean: Bool, param: StaticNumber = None) -> Folding:
             return Folding(
                 start=0, merge=lambda a, b: a + b, lift=lambda x, t, i: element(x, t, param),
                 finish=(lambda s, n: s / E.cast(n, s.dtype)) if mean else None,
@@ -83,7 +84,10 @@ class ElementLoss:
             ))  # fmt: skip
         backward = self.backward
 
-        def rule(g, input, target, mean, param, needs):
+        def rule(
+            g: TensorType, input: TensorType, target: TensorType, mean: bool, param: _Any,
+            needs: tuple[bool, ...],
+        ) -> list[OptTensor]:  # fmt: skip
             scale = 1.0 / max(input._layout.numel, 1) if mean else 1.0
             return [
                 backward[k](g, input, target, scale, param) if needs[k] else None for k in (0, 1)
@@ -95,7 +99,7 @@ class ElementLoss:
         """The element function of the gradient of operand k."""
 
         def fn(g: Tensor, input: Tensor, target: Tensor, scale: Number = 1.0,
-               param: StaticNumber = None):  # fmt: skip
+               param: StaticNumber = None) -> Tensor:  # fmt: skip
             if self.slopes is not None:
                 return self.slopes(input, target, param)[k] * (g * scale)
             value = self.element(input, target, param)
@@ -302,7 +306,7 @@ _bce_with_logits = ElementLoss(
 )
 
 
-def _bce_positive(input: Tensor, target: Tensor, pos_weight: Tensor):
+def _bce_positive(input: Tensor, target: Tensor, pos_weight: Tensor) -> Tensor:
     rest = E.log1p(E.exp(-E.abs(input))) + E.maximum(-input, 0)
     return (1 - target) * input + ((pos_weight - 1) * target + 1) * rest
 
@@ -314,7 +318,7 @@ _bce_weighted = PointwiseOp(
 
 
 @_bce_weighted.derivative
-def _(g, input, target, pos_weight):
+def _(g: E.Expr, input: E.Expr, target: E.Expr, pos_weight: E.Expr) -> tuple[E.Expr, ...]:
     positive = pos_weight * target
     rest = E.log1p(E.exp(-E.abs(input))) + E.maximum(-input, 0)
     to_input = g * ((positive + 1 - target) * E.sigmoid(input) - positive)
@@ -426,14 +430,14 @@ def poisson_nll_loss(
 
 def poisson_nll_each(
     input: Tensor, target: Tensor, log_input: Bool, full: Bool, eps: Float
-):  # fmt: skip
+) -> Tensor:
     return _poisson_element(input, target, (log_input, full, eps))
 
 
 PointwiseOp(poisson_nll_each, "float", function=False, method=False, out=False)
 
 
-def gaussian_nll_each(input: Tensor, target: Tensor, var: Tensor, full: Bool, eps: Float):
+def gaussian_nll_each(input: Tensor, target: Tensor, var: Tensor, full: Bool, eps: Float) -> Tensor:
     safe = E.where(var < eps, eps, var)
     loss = 0.5 * (E.log(safe) + (input - target) * (input - target) / safe)
     return loss + 0.5 * math.log(2 * math.pi) if full else loss
@@ -443,7 +447,7 @@ _gaussian = PointwiseOp(gaussian_nll_each, "float", function=False, method=False
 
 
 @_gaussian.derivative
-def _(g, input, target, var, eps):
+def _(g: E.Expr, input: E.Expr, target: E.Expr, var: E.Expr, eps: float) -> tuple[E.Expr, ...]:
     safe = E.where(var < eps, eps, var)  # the bound is not derived through: PyTorch clamps a copy
     d = (input - target) / safe
     return g * d, -g * d, g * 0.5 * (1 / safe - d * d)

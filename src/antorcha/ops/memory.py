@@ -339,7 +339,7 @@ def plan_move(op: Op, given: Arguments, outs: _Any) -> Plan:
     return make(op, FRESH, (out,), fresh=fresh)
 
 
-def _to_device(input: Tensor, device: DeviceArg, non_blocking: Bool = False):
+def _to_device(input: Tensor, device: DeviceArg, non_blocking: Bool = False) -> None:
     """A copy of ``input`` on another device: what ``Tensor.to(device)`` runs. It need not be there
     when the call returns, where ``non_blocking`` allows it."""
 

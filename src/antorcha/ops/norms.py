@@ -121,7 +121,7 @@ def nuclear_norm(input: Tensor, dim: Any = None, keepdim: Bool = False):
     tensor(7.)
     """
     if isinstance(dim, bool):  # nuclear_norm(input, keepdim)
-        dim, keepdim = None, dim
+        keepdim, dim = dim, None
     return T.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
 
 
@@ -139,7 +139,7 @@ def frobenius_norm(input: Tensor, dim: Dims, keepdim: Bool = False):
     >>> torch.frobenius_norm(torch.tensor([[3., 4.]]), dim=1)
     tensor([5.])
     """
-    if not isinstance(dim, int) and len(dim) > 2:
+    if isinstance(dim, tuple) and len(dim) > 2:
         raise ShapeError(
             f"frobenius_norm: Expected at most 2 dimensions, but got {len(dim)} dimensions instead"
         )

@@ -313,7 +313,7 @@ def _format(input: Tensor) -> str:
 def _flat(fn: Callable[..., Any]) -> Callable[..., Any]:
     """One-dimensional pooling by the two-dimensional one: height 1."""
 
-    def run(input, *args, **kwargs):
+    def run(input: Tensor, *args: Any, **kwargs: Any) -> Any:
         result = fn(T.unsqueeze(input, -2), *args, **kwargs)
         if isinstance(result, tuple):
             return tuple([T.squeeze(each, -2) for each in result])
@@ -443,7 +443,7 @@ def _public_max(nd: int) -> Composite:
         dilation: Any = 1,
         ceil_mode: Bool = False,
         return_indices: Bool = False,
-    ):
+    ) -> Any:
         return _max_pool(
             name, nd, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
         )
@@ -458,8 +458,10 @@ def _public_max(nd: int) -> Composite:
     """
     result = composite(method=False, out=False, name=name, aliases=(F + name,))(pool)
 
-    def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                     return_indices=False):  # fmt: skip
+    def with_indices(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False, return_indices: bool = False,
+    ) -> Any:  # fmt: skip
         """The same, always with the indices."""
         return result(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
@@ -497,7 +499,7 @@ def _public_avg(nd: int) -> Composite:
         ceil_mode: Bool = False,
         count_include_pad: Bool = True,
         divisor_override: Int = None,
-    ):
+    ) -> Tensor:
         return _avg_pool(
             name,
             nd,
@@ -523,7 +525,7 @@ def _public_avg(nd: int) -> Composite:
 def _public_adaptive(nd: int) -> None:
     average, maximum = f"adaptive_avg_pool{nd}d", f"adaptive_max_pool{nd}d"
 
-    def adaptive_avg(input: Tensor, output_size: Any):
+    def adaptive_avg(input: Tensor, output_size: Any) -> Tensor:
         return _adaptive_avg(average, nd, input, output_size)
 
     adaptive_avg.__doc__ = f"""The averages of windows cut so that ``output_size`` results come out.
@@ -532,7 +534,7 @@ def _public_adaptive(nd: int) -> None:
     {_shown("0.5000, 2.5000", nd)}
     """
 
-    def adaptive_max(input: Tensor, output_size: Any, return_indices: Bool = False):
+    def adaptive_max(input: Tensor, output_size: Any, return_indices: Bool = False) -> Any:
         return _adaptive_max(maximum, nd, input, output_size, return_indices)
 
     adaptive_max.__doc__ = f"""The maxima of windows cut so that ``output_size`` results come out.

@@ -74,7 +74,7 @@ def _max_unpool(nd: int) -> None:
     name = f"max_unpool{nd}d"
 
     def unpool(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None,
-               padding: Any = 0, output_size: Any = None):  # fmt: skip
+               padding: Any = 0, output_size: Any = None) -> Tensor:  # fmt: skip
         layout = input._layout
         kernel = per_dim(name, "kernel_size", kernel_size, nd)
         step = kernel if stride is None else per_dim(name, "stride", stride, nd)
@@ -122,7 +122,7 @@ def _lp_pool(nd: int) -> None:
     name = f"lp_pool{nd}d"
 
     def pool(input: Tensor, norm_type: Any, kernel_size: Any, stride: Any = None,
-             ceil_mode: Bool = False):  # fmt: skip
+             ceil_mode: Bool = False) -> Tensor:  # fmt: skip
         kernel = per_dim(name, "kernel_size", kernel_size, nd)
         largest: _Any = getattr(T, f"max_pool{nd}d")
         if norm_type == math.inf:
@@ -193,7 +193,7 @@ def _fractional(nd: int) -> None:
     name = f"fractional_max_pool{nd}d"
 
     def pool(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-             return_indices: Bool = False, _random_samples: OptTensor = None):  # fmt: skip
+             return_indices: Bool = False, _random_samples: OptTensor = None) -> Any:  # fmt: skip
         layout = input._layout
         if output_size is None and output_ratio is None:
             raise ValueRangeError(
@@ -248,8 +248,10 @@ def _fractional(nd: int) -> None:
     """
     result = composite(method=False, out=False, name=name, namespace="nn.functional")(pool)
 
-    def with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-                     _random_samples=None):  # fmt: skip
+    def with_indices(
+        input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+        return_indices: bool = False, _random_samples: OptTensor = None,
+    ) -> Any:  # fmt: skip
         """The same, always with the indices."""
         return result(input, kernel_size, output_size, output_ratio, True, _random_samples)
 

@@ -59,7 +59,7 @@ def _(make):
     yield (make(3), 1.0, 0.0), {}, RuntimeError, "from=1"
 
 
-def _check_std(std: float, op: str = "normal") -> None:
+def _check_std(std: Any, op: str = "normal") -> None:
     if not std >= 0:
         raise RandomError(f"{op}: normal expects std >= 0.0, but found std {std}")
 

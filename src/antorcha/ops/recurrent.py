@@ -17,9 +17,10 @@ from typing import NamedTuple
 from antorcha.lang import expr as E
 from antorcha.ops.kinds.custom_vjp import custom_vjp
 from antorcha.ops.kinds.pointwise import PointwiseOp, pointwise
-from antorcha.ops.kinds.record import REGISTRY, T
+from antorcha.ops.kinds.record import REGISTRY, Op, T
 from antorcha.ops.kinds.samples import of_shapes
 from antorcha.ops.kinds.types import Bool, Ints, OptTensor, Tensor
+from antorcha.runtime.tensor import Tensor as TensorType
 
 
 # ------------------------------------------------------------------------------------- the steps
@@ -369,10 +370,10 @@ def _(g, x, h0, w_hh, b_hh_layout, sizes, reverse, out0, out1, create, needs):
 
 
 # -------------------------------------------------------------------------------------------- RNN
-def _elman(nonlinearity: str, backward: PointwiseOp) -> _Any:
+def _elman(nonlinearity: str, backward: PointwiseOp) -> Op:
     """The op of a layer of an Elman network."""
 
-    def rnn_sequence(x: Tensor, h0: Tensor, w_hh: Tensor, sizes: Ints, reverse: Bool):
+    def rnn_sequence(x: Tensor, h0: Tensor, w_hh: Tensor, sizes: Ints, reverse: Bool) -> Tensor:
         step_op: _Any = REGISTRY[nonlinearity]
         steps = steps_of(sizes, reverse)
         w, results = _turned(w_hh, steps), T.clone(x, memory_format="contiguous")
@@ -385,7 +386,10 @@ def _elman(nonlinearity: str, backward: PointwiseOp) -> _Any:
             h = rows
         return results
 
-    def derivative(g, h0, w_hh, sizes, reverse, out0, create, needs):
+    def derivative(
+        g: TensorType, h0: TensorType, w_hh: TensorType, sizes: Ints, reverse: bool,
+        out0: TensorType, create: bool, needs: tuple[bool, ...],
+    ) -> tuple[OptTensor, ...]:  # fmt: skip
         steps = steps_of(sizes, reverse)
         dh = StateGradient(h0)
         gates = GateGradients(backward, (out0,), 1, 0, steps, create)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any as _Any
 
 from antorcha.errors import ArgumentError, ShapeError
-from antorcha.ops.kinds.record import T, composite
+from antorcha.ops.kinds.record import Composite, T, composite
 from antorcha.ops.kinds.types import Any, OptTensor, Tensor
 from antorcha.runtime.tensor import Tensor as TensorType
 
@@ -148,13 +148,13 @@ def _check_states(
             )
 
 
-def _layers(mode: str, what: str) -> _Any:
+def _layers(mode: str, what: str) -> Composite:
     """The op of layers over layers of one mode, ``torch.lstm``."""
 
     def layers(
         input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any,
         train: Any, bidirectional: Any, batch_first: Any,
-    ):  # fmt: skip
+    ) -> _Any:  # fmt: skip
         return _recurrent(
             mode, input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
             batch_first,
@@ -253,14 +253,14 @@ def gru_cell(
     return T.gru_step(hx, *T.chunk(x, 3, 1), *T.chunk(more, 3, 1))
 
 
-def _elman_cell(nonlinearity: str, operands: str, result: str) -> _Any:
+def _elman_cell(nonlinearity: str, operands: str, result: str) -> Composite:
     """The op of one step of an Elman network."""
     name = f"rnn_{nonlinearity}_cell"
 
     def fn(
         input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: OptTensor = None,
         b_hh: OptTensor = None,
-    ):  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         x, more = _gates_of(name, input, hx, w_ih, w_hh, b_ih, b_hh)
         return getattr(T, nonlinearity)(x + more)
 

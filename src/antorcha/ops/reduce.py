@@ -14,7 +14,7 @@ from antorcha.errors import DtypeError, MissingFeature, ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.kinds.pointwise import pointwise
 from antorcha.ops.kinds.record import T, composite
-from antorcha.ops.kinds.reduction import Folding, reduction
+from antorcha.ops.kinds.reduction import ElementKind, Folding, reduction
 from antorcha.ops.kinds.types import Bool, Dim, Dims, Dtype, Int, Tensor
 from antorcha.runtime.memory.layout import Layout
 
@@ -237,7 +237,7 @@ def prod_backward(g: Tensor, input: Tensor, out: Tensor, others: Tensor, zeros: 
 
 
 # ---------------------------------------------------------------------------------------- logic
-def _truth_dtype(input: Layout) -> dtypes.dtype:
+def _truth_dtype(input: ElementKind) -> dtypes.dtype:
     """bool; PyTorch keeps uint8, from the days before bool."""
     return input.dtype if input.dtype is dtypes.uint8 else dtypes.bool_
 
@@ -301,12 +301,12 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: Bool = False):
     """
     real = input.dtype.to_real() if input.dtype.kind == "c" else None
 
-    def exponential(x, top, i):
+    def exponential(x: E.Expr, top: E.Expr, i: E.Expr) -> tuple[E.Expr, E.Expr]:
         return E.exp(x - _finite(top)), top
 
     return Folding(
         before=Folding(
-            start=-math.inf, merge=E.maximum, lift=real and (lambda x, i: x.real()),
+            start=-math.inf, merge=E.maximum, lift=(lambda x, i: x.real()) if real else None,
             state=(real,), outs=(real,),
         ),
         start=(0, -math.inf), lift=exponential,

@@ -101,7 +101,7 @@ def layer_norm_rows(
 ):
     """layer_norm of a contiguous input: (result, mean, 1 / deviation)."""
 
-    def row(x, *params):
+    def row(x: E.Expr, *params: E.Expr) -> tuple[E.Expr, ...]:
         given = list(params)
         mean = E.mean(x)
         centred = x - mean
@@ -176,7 +176,7 @@ def layer_norm_backward(
 ):
     """The gradient of layer_norm's input, a row at a time."""
 
-    def row(g, x, mean, rstd, *weights):
+    def row(g: E.Expr, x: E.Expr, mean: E.Expr, rstd: E.Expr, *weights: E.Expr) -> E.Expr:
         xhat = (x - mean) * rstd
         scaled = g * weights[0] if weights else g
         return rstd * (scaled - E.mean(scaled) - xhat * E.mean(scaled * xhat))
@@ -264,7 +264,7 @@ def _(make):
 def rms_norm_rows(input: Tensor, normalized_shape: Ints, weight: OptTensor, eps: Float):
     """rms_norm of a contiguous input: (result, 1 / root mean square)."""
 
-    def row(x, *weights):
+    def row(x: E.Expr, *weights: E.Expr) -> tuple[E.Expr, ...]:
         r = E.rsqrt(E.mean(x * x) + eps)
         return (x * r * weights[0] if weights else x * r), r
 
@@ -305,7 +305,7 @@ def _(batch, run, input, normalized_shape, weight, eps):
 def rms_norm_backward(g: Tensor, input: Tensor, scale: Tensor, weight: OptTensor, shape: Shape):
     """The gradient of rms_norm's input, a row at a time."""
 
-    def row(g, x, r, *weights):
+    def row(g: E.Expr, x: E.Expr, r: E.Expr, *weights: E.Expr) -> E.Expr:
         scaled = g * weights[0] if weights else g
         return r * scaled - x * (r * r * r) * E.mean(scaled * x)
 

@@ -197,11 +197,11 @@ def recurrence(input: Tensor, factor: Tensor, dim: Dim, reverse: Bool):
     acc = wide_dtype(input.dtype)
 
     # the state: the latest factor, and y
-    def lift(x, a, i):
+    def lift(x: E.Expr, a: E.Expr, i: E.Expr) -> tuple[E.Expr, E.Expr]:
         a = E.cast(a, acc)
         return (a if reverse else E.where(i == 0, 0.0, a)), E.cast(x, acc)
 
-    def merge(a, y, later_a, x):
+    def merge(a: E.Expr, y: E.Expr, later_a: E.Expr, x: E.Expr) -> tuple[E.Expr, E.Expr]:
         return later_a, x + (a if reverse else later_a) * y
 
     what = scan(
@@ -242,7 +242,7 @@ def _running_extreme(op: str, input: Layout, dim: int, sign: int) -> Planned:
         info = dtypes.iinfo(value)
         start = info.min if sign > 0 else info.max
 
-    def merge(a, i, b, j):
+    def merge(a: E.Expr, i: E.Expr, b: E.Expr, j: E.Expr) -> tuple[E.Expr, E.Expr]:
         """The later of equal values, and the latest NaN."""
         later = b >= a if sign > 0 else b <= a
         if value.kind == "f":
@@ -318,7 +318,7 @@ def logcumsumexp(input: Tensor, dim: Dim):
     acc = wide_dtype(input.dtype)
     low = -700.0 if acc.itemsize == 8 else -87.0
 
-    def merge(m, t, later_m, later_t):
+    def merge(m: E.Expr, t: E.Expr, later_m: E.Expr, later_t: E.Expr) -> tuple[E.Expr, E.Expr]:
         """The sum is ``exp(m) * (1 + t)``: m the greatest so far, t what the others add to it."""
         gap = -E.abs(m - later_m)
         share = E.where(gap < low, 0.0, E.exp(E.maximum(gap, low)))  # no slow denormals

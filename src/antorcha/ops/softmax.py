@@ -45,7 +45,7 @@ def softmax(input: Tensor, dim: Dim, dtype: Dtype = None):
     tensor([0.0900, 0.2447, 0.6652])
     """
 
-    def row(x):
+    def row(x: E.Expr) -> E.Expr:
         e = E.exp(x - E.detach(x.amax()))
         return e / e.sum()
 
@@ -69,7 +69,7 @@ def _(make):
 def softmax_backward(grad: Tensor, result: Tensor, dim: Dim):
     """The gradient of softmax, from its result: ``result * (grad - (grad * result).sum(dim))``."""
 
-    def row(g, y):
+    def row(g: E.Expr, y: E.Expr) -> E.Expr:
         return y * (g - (g * y).sum())
 
     return _backward("softmax_backward", row, grad, result, dim)
@@ -92,7 +92,7 @@ def log_softmax(input: Tensor, dim: Dim, dtype: Dtype = None):
     tensor([-2.4076, -1.4076, -0.4076])
     """
 
-    def row(x):
+    def row(x: E.Expr) -> E.Expr:
         y = x - E.detach(x.amax())
         return y - E.log(E.exp(y).sum())
 
@@ -113,7 +113,7 @@ def _(make):
 def log_softmax_backward(grad: Tensor, result: Tensor, dim: Dim):
     """The gradient of log_softmax, from its result: ``grad - exp(result) * grad.sum(dim)``."""
 
-    def row(g, y):
+    def row(g: E.Expr, y: E.Expr) -> E.Expr:
         return g - E.exp(y) * g.sum()
 
     return _backward("log_softmax_backward", row, grad, result, dim)

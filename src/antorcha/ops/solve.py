@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from antorcha.core import dtypes
-from antorcha.core.lazy import lazy, np
+from antorcha.core.lazy import Array, lazy, np
 from antorcha.core.shapes import broadcast_shapes, normalize_dims
 from antorcha.errors import ShapeError
 from antorcha.ops.kinds import return_types
@@ -123,14 +123,15 @@ def pinv_kernel(A: Tensor, atol: Float, rtol: Float, hermitian: Bool):
     """The Moore-Penrose pseudo-inverse."""
     shape = (*A.shape[:-2], A.shape[-1], A.shape[-2])
 
-    def run(a):
+    def run(a: Array) -> Array:
         u, s, vh = np.linalg.svd(a, full_matrices=False)
         top = s.max(-1, keepdims=True, initial=0)
         cut = np.maximum(atol, rtol * top)
         with np.errstate(divide="ignore"):
             inverse = np.where(s > cut, 1 / s, 0).astype(s.dtype)
-        return np.matmul(np.conj(np.swapaxes(vh, -1, -2)) * inverse[..., None, :],
-                         np.conj(np.swapaxes(u, -1, -2)))  # fmt: skip
+        found: Array = np.matmul(np.conj(np.swapaxes(vh, -1, -2)) * inverse[..., None, :],
+                                 np.conj(np.swapaxes(u, -1, -2)))  # fmt: skip
+        return found
 
     return planned("linalg.pinv", run, [(shape, A.dtype)])
 
@@ -340,7 +341,7 @@ def solve_triangular(
     check_fitting(op, A, B, left)
     batch = broadcast_shapes(A.shape[:-2], B.shape[:-2], op=op)
 
-    def run(a, b):
+    def run(a: Array, b: Array) -> Array:
         return solved_triangular(a, b, upper, left, unitriangular)
 
     kind = "triangular" + " upper" * (upper == left) + " unit" * unitriangular
@@ -544,7 +545,7 @@ def matrix_exp(A: Tensor):
     """
     check_square("linalg.matrix_exp", A, half=True)
 
-    def run(a):
+    def run(a: Array) -> Array:
         return scipy_linalg.expm(a) if a.size else a
 
     return planned("linalg.matrix_exp", run, [(A.shape, A.dtype)])

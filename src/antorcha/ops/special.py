@@ -334,7 +334,7 @@ def _of_degree(name: str, gives: str) -> None:
     3 at 2."""
     polynomial = E.OPS[name]
 
-    def op(input: Operand, n: Operand):
+    def op(input: Operand, n: Operand) -> E.Expr:
         return polynomial(input, n)
 
     op.__doc__ = (

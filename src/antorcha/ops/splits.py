@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any as _Any
 
 from antorcha.core.shapes import normalize_dim
@@ -10,7 +11,7 @@ from antorcha.errors import OutOfRange, ShapeError
 from antorcha.ops.kinds.kernel import views
 from antorcha.ops.kinds.params import to_int, to_ints
 from antorcha.ops.kinds.record import Composite, T, composite
-from antorcha.ops.kinds.types import Any, Dim, Int, Ints, Tensor
+from antorcha.ops.kinds.types import Any, Dim, Int, Ints, Tensor, Tensors
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 
@@ -260,7 +261,7 @@ def _split_along(name: str, dim: int, least: int, doc: str) -> Composite:
     """The op that splits along a dim (the last, where there are fewer) of tensors that have at
     least so many."""
 
-    def fn(input: Tensor, indices_or_sections: Any):
+    def fn(input: Tensor, indices_or_sections: Any) -> Tensors:
         ndim, where = input._layout.ndim, indices_or_sections
         if ndim < least:
             raise ShapeError(
@@ -277,7 +278,7 @@ def _split_along(name: str, dim: int, least: int, doc: str) -> Composite:
                 )
         return cut(input, where, d, name)
 
-    def samples(make):
+    def samples(make: Any) -> Iterator[Any]:
         shape = [4 if k == dim else 2 for k in range(max(least, dim + 1))]
         yield make(*shape), 2
         yield make(*shape), (1, 3)

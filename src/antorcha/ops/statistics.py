@@ -20,7 +20,7 @@ from antorcha.ops.extrema import NONE
 from antorcha.ops.kinds.params import to_real
 from antorcha.ops.kinds.pointwise import pointwise
 from antorcha.ops.kinds.record import Op, T, composite
-from antorcha.ops.kinds.reduction import Folding, reduction
+from antorcha.ops.kinds.reduction import ElementKind, Folding, reduction
 from antorcha.ops.kinds.samples import of_shapes
 from antorcha.ops.kinds.types import (
     Any,
@@ -36,7 +36,7 @@ from antorcha.ops.kinds.types import (
     Tensor,
 )
 from antorcha.ops.reduce import beside, count_of
-from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.tensor import Tensor as TensorType
 
 
 # ------------------------------------------------------------------------------------ var and std
@@ -59,7 +59,7 @@ def correction_of(unbiased: bool | None, correction: Any) -> float:
     return 1.0 if correction is None else float(to_real("var", "correction", correction))
 
 
-def squares(input: Layout, correction: float, root: bool, give_mean: bool) -> Folding:
+def squares(input: ElementKind, correction: float, root: bool, give_mean: bool) -> Folding:
     """The fold of squared distances from the mean to a variance, or its root."""
     if input.dtype.kind not in "fc":
         raise DtypeError(
@@ -70,11 +70,11 @@ def squares(input: Layout, correction: float, root: bool, give_mean: bool) -> Fo
     real = input.dtype.to_real()
     wide = dtypes.complex128 if input.dtype.kind == "c" else dtypes.float64
 
-    def lift(x, mean, i):
+    def lift(x: E.Expr, mean: E.Expr, i: E.Expr) -> E.Expr:
         d = E.cast(x, wide) - E.cast(mean, wide)
         return d.real() * d.real() + d.imag() * d.imag() if d.dtype.kind == "c" else d * d
 
-    def finish(total, n):
+    def finish(total: E.Expr, n: E.Expr) -> E.Expr:
         found = total / E.maximum(E.cast(n, dtypes.float64) - correction, 0)
         return E.sqrt(found) if root else found
 
@@ -139,13 +139,19 @@ def _spread(name: str, root: bool, give_mean: bool, doc: str, **options: Any) ->
     def fn(
         input: Tensor, dim: Dims = None, unbiased: Bool = None, keepdim: Bool = False, *,
         correction: StaticNumber = None,
-    ):  # fmt: skip
+    ) -> Folding:  # fmt: skip
         return squares(input, correction_of(unbiased, correction), root, give_mean)
 
-    def of_variance(g, input, dims, keepdim, unbiased, correction):
+    def of_variance(
+        g: Any, input: TensorType, dims: tuple[int, ...], keepdim: bool, unbiased: bool | None,
+        correction: StaticNumber,
+    ) -> OptTensor:  # fmt: skip
         return _gradient(g, input, dims, keepdim, correction_of(unbiased, correction))
 
-    def of_root(g, input, out0, dims, keepdim, unbiased, correction):
+    def of_root(
+        g: Any, input: TensorType, out0: TensorType, dims: tuple[int, ...], keepdim: bool,
+        unbiased: bool | None, correction: StaticNumber,
+    ) -> OptTensor:  # fmt: skip
         return _gradient(g, input, dims, keepdim, correction_of(unbiased, correction), out0)
 
     fn.__doc__ = doc

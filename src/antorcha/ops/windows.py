@@ -49,7 +49,7 @@ def window(result: Callable[[TensorType, int], TensorType]) -> _Any:
     """Decorates a symmetric window, ``made(0, 1, 2, .., of n numbers; n)``, as the op of its name
     that has no parameters of its own."""
 
-    def op(window_length: Int, periodic: Bool = True, *, dtype: _Any, device: _Any):
+    def op(window_length: Int, periodic: Bool = True, *, dtype: _Any, device: _Any) -> TensorType:
         return _made(result.__name__, window_length, periodic, result, dtype, device)
 
     op.__name__, op.__doc__ = result.__name__, result.__doc__

@@ -55,7 +55,7 @@ for _op in (products.addbmm, products.addr, elementwise.float_power, segments.in
 def dropping(op: Composite) -> Composite:
     """The function that drops elements of its operand itself."""
 
-    def fn(input: Tensor, p: Float, train: Bool):
+    def fn(input: Tensor, p: Float, train: Bool) -> Tensor:
         return op(input, p, train, True)
 
     fn.__doc__ = f"In-place form of :func:`antorcha.{op.name}`; gives the changed tensor."

@@ -150,8 +150,8 @@ class CudaDriver:
 
     def error(self, name: str, status: int, more: str = "") -> RuntimeError:
         """What a status says."""
-        kind: type[Any] = OutOfMemoryError if status == OUT_OF_MEMORY else AcceleratorError
-        error: Any = kind(f"CUDA error: {self.text_of(status)} ({name} gives {status}){more}")
+        kind = OutOfMemoryError if status == OUT_OF_MEMORY else AcceleratorError
+        error = kind(f"CUDA error: {self.text_of(status)} ({name} gives {status}){more}")
         error.error_code = status
         return error
 

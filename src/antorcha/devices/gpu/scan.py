@@ -401,7 +401,7 @@ def _form_of(run: int, n: int, lines: int, near: bool, dims: int) -> tuple[ScanF
 
 
 def _shared_bytes(fold: Any, form: ScanForm, operands: int) -> int:
-    states = sum([max(e.dtype.itemsize, 1) for e in fold[1]])
+    states: int = sum([max(e.dtype.itemsize, 1) for e in fold[1]])
     room = form.lines * (TILE // form.lines + 1) + (TILE // form.run if form.run > 1 else 0)
     return states * room + 8 * form.lines * operands + 16 * (2 * len(fold[1]) + operands)
 

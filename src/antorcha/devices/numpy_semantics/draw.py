@@ -59,7 +59,8 @@ def units(words: Array, wide: bool) -> Array:
 
 
 def _crossed(low: Array, high: Array) -> Array:
-    return (low ^ (high << np.uint64(21))).astype(np.float64)
+    found: Array = (low ^ (high << np.uint64(21))).astype(np.float64)
+    return found
 
 
 def normals(words: Array, wide: bool) -> Array:
@@ -91,7 +92,8 @@ def _uniform(u: Array, kind: Any, low: float, high: float) -> Array:
     # (a device rounds once, which a wider type comes near)
     wide = u.astype(np.longdouble) * width + np.longdouble(start)
     y = wide.astype(u.dtype).astype(kind)
-    return np.where(y == end, start, y)
+    found: Array = np.where(y == end, start, y)
+    return found
 
 
 def _exponential(u: Array, rate: float) -> Array:
@@ -134,12 +136,12 @@ def compute_draw(
         return (_in_memory_order(flat),)
 
     def _numbers(name: str, words: Array, given: list[Any]) -> Array:
+        found: Array
         if name == "random":
             return _whole(words, out.name, *given)
-        if name == "normal":
-            return normals(words, wide) * given[1] + given[0]
-        if name == "log_normal":
-            return np.exp(normals(words, wide) * given[1] + given[0])
+        if name in ("normal", "log_normal"):
+            found = normals(words, wide) * given[1] + given[0]
+            return found if name == "normal" else np.exp(found, out=found)
         u = units(words, wide)
         if name == "uniform":
             return _uniform(u, out.np.type, *given)
@@ -150,7 +152,8 @@ def compute_draw(
         if name == "cauchy":
             return _cauchy(u, *given)
         chance = real.type(given[0])  # geometric
-        return np.maximum(np.ceil(np.log(u) / np.log1p(-chance)), 1)
+        found = np.maximum(np.ceil(np.log(u) / np.log1p(-chance)), 1)
+        return found
 
     def _in_memory_order(flat: Array) -> Array:
         shape = [layout.shape[d] for d in order]

@@ -108,7 +108,8 @@ def _tail(k: Array) -> Array:
     near = TAILS[np.clip(np.nan_to_num(k), 0, 9).astype(np.int64)]
     square = (k + 1) * (k + 1)
     far = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
-    return np.where(k < 10, near, far)
+    found: Array = np.where(k < 10, near, far)
+    return found
 
 
 def _searched(u: Array, term: Array, more: Callable[[Array, Array], Array], most: Array) -> Array:

@@ -78,7 +78,7 @@ class Expr:
     def __native_key__(self) -> str:
         return key(self)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., Expr]:
         record = METHODS.get(name)
         if record is None:
             hint = "" if name.startswith("__") else did_you_mean(name, METHODS)
@@ -114,114 +114,114 @@ class Expr:
     def __iter__(self) -> NoReturn:
         raise GraphError("an expression is one scalar; it cannot be iterated or unpacked")
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> Expr:
         return _operate("add", self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Any) -> Expr:
         return _operate("add", other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Any) -> Expr:
         return _operate("sub", self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Any) -> Expr:
         return _operate("sub", other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Any) -> Expr:
         return _operate("mul", self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Any) -> Expr:
         return _operate("mul", other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Any) -> Expr:
         return _operate("div", self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Any) -> Expr:
         return _operate("div", other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Any) -> Expr:
         return _operate("floordiv", self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Any) -> Expr:
         return _operate("floordiv", other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Any) -> Expr:
         return _operate("mod", self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Any) -> Expr:
         return _operate("mod", other, self)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any) -> Expr:
         return _operate("pow", self, other)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: Any) -> Expr:
         return _operate("pow", other, self)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: Any) -> Expr:
         return _operate("and", self, other)
 
-    def __rand__(self, other: Any) -> Any:
+    def __rand__(self, other: Any) -> Expr:
         return _operate("and", other, self)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: Any) -> Expr:
         return _operate("or", self, other)
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: Any) -> Expr:
         return _operate("or", other, self)
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: Any) -> Expr:
         return _operate("xor", self, other)
 
-    def __rxor__(self, other: Any) -> Any:
+    def __rxor__(self, other: Any) -> Expr:
         return _operate("xor", other, self)
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: Any) -> Expr:
         return _operate("shl", self, other)
 
-    def __rlshift__(self, other: Any) -> Any:
+    def __rlshift__(self, other: Any) -> Expr:
         return _operate("shl", other, self)
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: Any) -> Expr:
         return _operate("shr", self, other)
 
-    def __rrshift__(self, other: Any) -> Any:
+    def __rrshift__(self, other: Any) -> Expr:
         return _operate("shr", other, self)
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
         return _operate("eq", self, other)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
         return _operate("ne", self, other)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Any) -> Expr:
         return _operate("lt", self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Any) -> Expr:
         return _operate("le", self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Any) -> Expr:
         return _operate("gt", self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Any) -> Expr:
         return _operate("ge", self, other)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Expr:
         return OPS["neg"](self)
 
     def __pos__(self) -> Expr:
         return self
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Expr:
         return OPS["abs"](self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Expr:
         return OPS["not"](self)
 
 
-def _operate(name: str, left: Any, right: Any) -> Any:
+def _operate(name: str, left: Any, right: Any) -> Expr:
     """A binary operator: a node, or NotImplemented if a side is no expression and no number."""
     for operand in (left, right):
         if not isinstance(operand, Expr) and as_number(operand) is None:
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
     return OPS[name](left, right)
 
 

@@ -116,7 +116,7 @@ class ScalarOp:
         margin = 0.1 if math.isinf(high) else (high - low) / 20
         return low + margin, min(low + 2, high - margin)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> Expr:
         if len(args) != self.arity:
             takes = f"{self.arity} argument{'s' * (self.arity != 1)}"
             raise ArgumentError(f"{self.public}: takes {takes}, got {len(args)}")
@@ -125,8 +125,10 @@ class ScalarOp:
             if isinstance(a, Expr):
                 symbolic = True
             elif as_number(a) is None:
-                return dispatch(self.public, args)
-        return self.build(*args) if symbolic else self.compute(*args)
+                elsewhere: Expr = dispatch(self.public, args)
+                return elsewhere
+        result: Expr = self.build(*args) if symbolic else self.compute(*args)
+        return result
 
     def build(self, *args: Expr | Number) -> Expr:
         """The node for these arguments, with the casts that typing asks for."""

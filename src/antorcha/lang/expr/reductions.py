@@ -94,24 +94,24 @@ def length(t: dtype | None = None) -> Expr:
     return node("length", (), t or dtypes.int64)
 
 
-def mean(x: Expr) -> Any:
+def mean(x: Expr) -> Expr:
     """sum / length, in floating point."""
     x = x if x.dtype.kind in "fc" else E.cast(x, dtypes.get_default_dtype())
     return sum_(x) / length(x.dtype)
 
 
-def var(x: Expr, correction: float = 1) -> Any:
+def var(x: Expr, correction: float = 1) -> Expr:
     """The variance, in two passes: the mean of squared distances from the mean."""
     d = x - mean(x)
     return sum_(d * d) / (length(d.dtype) - correction)
 
 
-def std(x: Expr, correction: float = 1) -> Any:
+def std(x: Expr, correction: float = 1) -> Expr:
     """The square root of `var`."""
     return E.sqrt(var(x, correction))
 
 
-def logsumexp(x: Expr) -> Any:
+def logsumexp(x: Expr) -> Expr:
     """log(sum(exp(x))) without overflow."""
     top = amax(x).detach()
     top = E.where(E.isinf(top), 0, top)

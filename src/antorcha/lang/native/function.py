@@ -12,7 +12,7 @@ import ctypes
 import os
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from antorcha.core.lazy import imported, lazy
 from antorcha.errors import NativeError
@@ -23,8 +23,14 @@ from antorcha.lang.native.values import Extern, ExternData, Global, Intrinsic, c
 if TYPE_CHECKING:
     import ast
 
+    from typing_extensions import TypeVar as DefaultTypeVar
+
     from antorcha.lang.native.machine import Target
     from antorcha.lang.native.types import Ty as NativeType
+
+    Result = DefaultTypeVar("Result", default=Any)
+else:
+    Result = TypeVar("Result")
 
 native_interpret = lazy("antorcha.lang.native.interpret")
 ast = lazy("ast")
@@ -53,12 +59,12 @@ class Options(NamedTuple):
     level: str = ""
 
 
-class Native:
+class Native(Generic[Result]):
     """A function of the native language. Made by ``@native`` and ``@inline``."""
 
     _helpers: ClassVar[dict[types.FunctionType, Native]] = {}
 
-    def __init__(self, fn: Callable[..., Any], options: Options) -> None:
+    def __init__(self, fn: Callable[..., Result], options: Options) -> None:
         if not isinstance(fn, types.FunctionType):
             raise NativeError(f"@native takes a Python function, not {fn!r}")
         code = fn.__code__
@@ -147,15 +153,18 @@ class Native:
         values = key if isinstance(key, tuple) else (key,)
         return self.spec(**dict(zip(self.statics, values, strict=False)))
 
-    def __call__(self, *args: Any, **static: Any) -> Any:
+    def __call__(self, *args: Any, **static: Any) -> Result:
+        result: Result
         if native_interpret.interpreting():
-            return native_interpret.current().call_native(self, args, static, entry=True)
+            result = native_interpret.current().call_native(self, args, static, entry=True)
+            return result
         if self.inline:
             raise NativeError(
                 f"{self.__name__} is @inline: it is called from native code only, or inside "
                 "`with interpreted():`"
             )
-        return self.spec(**static)(*args)
+        result = self.spec(**static)(*args)
+        return result
 
     def signature(self, static: dict[str, Any]) -> tuple[NativeType, list[tuple[str, NativeType]]]:
         """Result type and typed parameters, given the compile-time ones."""
@@ -374,12 +383,16 @@ class GridSpec(Spec):
         return made
 
 
+class NativeDecorator(Protocol):
+    def __call__(self, fn: Callable[..., Result], /) -> Native[Result]: ...
+
+
 @overload
-def native(fn: Callable[..., Any]) -> Native: ...
+def native(fn: Callable[..., Result]) -> Native[Result]: ...
 @overload
 def native(
     *, export: bool = ..., noalias: bool = ..., noinline: bool = ..., level: str = ...
-) -> Callable[[Callable[..., Any]], Native]: ...
+) -> NativeDecorator: ...
 def native(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Makes a function native; see :class:`Options` for what ``@native(...)`` takes."""
     if fn is not None:
@@ -387,12 +400,12 @@ def native(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     return lambda f: _checked(f, Options(**options))
 
 
-def inline(fn: Callable[..., Any]) -> Native:
+def inline(fn: Callable[..., Result]) -> Native[Result]:
     """Makes a function that is expanded where native code calls it; its types may stay open."""
     return _checked(fn, Options(inline=True))
 
 
-def _checked(fn: Callable[..., Any], options: Options) -> Native:
+def _checked(fn: Callable[..., Result], options: Options) -> Native[Result]:
     result = Native(fn, options)
     if result.fn.__code__.co_flags & 0x0C:
         raise NativeError(f"{fn.__qualname__}: *args and **kwargs are not part of the language")

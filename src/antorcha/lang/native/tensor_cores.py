@@ -63,7 +63,7 @@ def round_bits(x: f32) -> u32:
             bits = u32(0x7FFFFFFF)
     else:
         bits = (bits + 0xFFF + (bits >> 13 & 1)) & static(TF32_BITS)
-    return bits  # type: ignore[no-any-return]
+    return bits
 
 
 @native

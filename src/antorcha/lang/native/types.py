@@ -14,12 +14,15 @@ from __future__ import annotations
 import struct as _struct
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from antorcha.core.lazy import lazy
 from antorcha.errors import NativeError
+
+if TYPE_CHECKING:
+    from antorcha.lang.native.inferred import Value
 
 ml_dtypes = lazy("ml_dtypes")  # only programs that run bf16 in plain Python pay for it
 native_interpret = lazy("antorcha.lang.native.interpret")
@@ -112,9 +115,10 @@ class Ty:
             self._key = _type_key(self, [])
         return self._key
 
-    def __call__(self, x: Any = 0) -> Any:
+    def __call__(self, x: Any = 0) -> Value:
         """A conversion, in plain Python, that gives what the machine would."""
-        return native_interpret.current().convert(self, x)
+        converted: Value = native_interpret.current().convert(self, x)
+        return converted
 
 
 def _type_key(ty: Ty, outer: list[Ty]) -> str:

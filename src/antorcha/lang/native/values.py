@@ -20,6 +20,9 @@ from antorcha.errors import NativeError
 from antorcha.lang.native.immortal import make_immortal
 from antorcha.lang.native.types import Ty, ptr
 
+if TYPE_CHECKING:
+    from antorcha.lang.native.inferred import Value
+
 native_types = lazy("antorcha.lang.native.types")
 native_engine = lazy("antorcha.lang.native.engine")
 native_interpret = lazy("antorcha.lang.native.interpret")
@@ -94,12 +97,15 @@ class Extern:
         address: int = native_engine.address_of(self.name)
         return address
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> Value:
         """Calls the C function from Python (also what interpreted code does)."""
         if self._call is None:
             kinds = (c_type(t) for t in (self.ret, *self.args))
             self._call = ctypes.PYFUNCTYPE(*kinds)(self.addr)
-        return native_interpret.current().call_c(self._call, self.name, self.ret, self.args, args)
+        result: Value = native_interpret.current().call_c(
+            self._call, self.name, self.ret, self.args, args
+        )
+        return result
 
     def declare(self) -> str:
         args = ", ".join(f"{t.ll} {t.attr}" if t.attr else t.ll for t in self.args)
@@ -174,20 +180,20 @@ class Global:
         """The interpreter's bounds-checked pointer to it."""
         return native_memory.Ptr(native_memory.Memory.of(self.bytes, self), self.addr, self.ty.elem)
 
-    def __getitem__(self, i: int) -> Any:
+    def __getitem__(self, i: int) -> Value:
         return self.pointer()[i]
 
     def __setitem__(self, i: int, value: Any) -> None:
         self.pointer()[i] = value
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         if name.startswith("_") or "ty" not in self.__dict__:
             raise AttributeError(name)
         return getattr(self.pointer(), name)
 
     if TYPE_CHECKING:  # native code moves it as a pointer, and sets the fields of its struct
 
-        def __add__(self, count: int) -> Any: ...
+        def __add__(self, count: int) -> Value: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
 
     def refer_to(self, thing: object) -> None:
@@ -245,10 +251,11 @@ class Intrinsic:
             )
         return self._key
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Value:
         if self.py is None:
             raise NativeError(f"{self.name} has no plain-Python side")
-        return self.py(*args, **kwargs)
+        result: Value = self.py(*args, **kwargs)
+        return result
 
 
 def intrinsic(

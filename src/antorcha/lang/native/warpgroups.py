@@ -237,10 +237,12 @@ def shared_offset(g: Any, node: Any, p: Any) -> V:
     p = g.rt(p, node)
     if g.target.grid == "ptx":
         near = g.op(f"addrspacecast ptr {p.ref} to ptr addrspace(3)")
-        return g.v(i32, f"ptrtoint ptr addrspace(3) {near} to i32")
+        offset: V = g.v(i32, f"ptrtoint ptr addrspace(3) {near} to i32")
+        return offset
     base = g.op(f"load i64, ptr {grid._field(g, 'shared')}")
     here = g.op(f"ptrtoint ptr {p.ref} to i64")
-    return g.v(i32, f"trunc i64 {g.op(f'sub i64 {here}, {base}')} to i32")
+    offset = g.v(i32, f"trunc i64 {g.op(f'sub i64 {here}, {base}')} to i32")
+    return offset
 
 
 @intrinsic(lambda: None)
@@ -255,10 +257,10 @@ def fence_async(g: Any, node: Any) -> None:
 def wgmma_fence(g: Any, node: Any, c: Any) -> list[V]:
     """The sums, before the first product that is to change them."""
     _only_here(g, node, "wgmma_fence")
-    c = [g.rt(x, node, f32) for x in c]
+    sums: list[V] = [g.rt(x, node, f32) for x in c]
     if g.target.grid == "ptx":
-        return _on_sums(g, "wgmma.fence.sync.aligned;", c)
-    return c
+        return _on_sums(g, "wgmma.fence.sync.aligned;", sums)
+    return sums
 
 
 @intrinsic(_python_wgmma)

@@ -439,7 +439,7 @@ class Sibling:
     Resolved at the first use, so records may be written in any order.
     """
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Op:
         found: Any
         if name.endswith("_") and name[:-1] in REGISTRY and REGISTRY[name[:-1]].inplace:
             found = REGISTRY[name[:-1]].inplace
@@ -448,10 +448,11 @@ class Sibling:
                 raise AttributeError(f"there is no op {name!r}")
             found = REGISTRY[name]
         setattr(self, name, found)
-        return found
+        op: Op = found
+        return op
 
 
-T: Any = Sibling()
+T = Sibling()
 
 
 class Composite(Op):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from antorcha.core.dtypes import dtype
 from antorcha.core.lazy import np
@@ -44,6 +44,10 @@ _cast: ScalarOp = ScalarOp(
 )
 
 
+@overload
+def cast(x: Expr, to: dtype) -> Expr: ...
+@overload
+def cast(x: Any, to: dtype) -> Any: ...
 def cast(x: Any, to: dtype) -> Any:
     """x converted to `to`: floats truncate to integers, complex numbers lose the imaginary part."""
     if isinstance(x, Expr):

@@ -19,6 +19,7 @@ from antorcha.devices.cpu.conv_pack import (
     ConvTask,
     ConvWork,
     pack_pixels,
+    pack_weights,
     pad_image,
     plain_runs,
     runs,
@@ -52,46 +53,6 @@ PB = 256  # pixels of a block in the weight gradient
 
 
 # -------------------------------------------------------------------------------------- forward
-@native
-def turn_weights(t: ptr[ConvTask], w: raw, m: i64, few: i64, to: raw, *, S) -> void:
-    """A panel of the weights seen from the images: channels m.. by (k, tap from the last on)."""
-    T = static(S.T)
-    d = ptr[T](to)
-    ct = t.kg * t.taps  # in the weights as they lie, t.kg is their second dim
-    for k in range(t.cg):
-        for tap in range(t.taps):
-            src = ptr[T](w) + (k * ct + m * t.taps + (t.taps - 1 - tap))
-            for i in range(S.MR):
-                d[i] = src[i * t.taps] if i < few else T(0)
-            d = d + S.MR
-
-
-@native
-def pack_weights(lo: i64, hi: i64, args: raw, *, S, HAS, FLIP) -> void:
-    """Panels lo..hi of the weights, [k][S.MR] each, and the bias as one more k."""
-    work = ptr[ConvWork](args)
-    t = work.task
-    size = static(S.T.size)
-    T = static(S.T)
-    ct = t.cg * t.taps
-    per = (t.kg + S.MR - 1) // S.MR
-    tall = ct + 1 if HAS else ct
-    for u in range(lo, hi):
-        g = u // per
-        m = u % per * S.MR
-        few = min(t.kg - m, S.MR)
-        k = g * t.kg + m
-        to = work.space + u * tall * S.MR * size
-        if FLIP:
-            turn_weights(t, work.b + g * t.kg * ct * size, m, few, to, S=S)
-        else:
-            pack(ct, few, work.b + k * ct * size, ct, 1, to, S=S, W=S.MR)
-        if HAS:
-            d = ptr[T](to) + ct * S.MR
-            for i in range(S.MR):
-                d[i] = ptr[T](work.bias)[k + i] if i < few else T(0)
-
-
 @native
 def spread_tile(
     t: ptr[ConvTask], tile: raw, rows: i64, n: i64, q: i64, out: raw, add: bool_, *, S
@@ -200,7 +161,7 @@ def forward_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS, FLIP) -> i64:
     if work.space is None:
         return 1
     pool_run(
-        address(pack_weights, S=S, HAS=HAS, FLIP=FLIP), t.groups * per,
+        address(pack_weights, S=S, HAS=HAS, FLIP=FLIP, W=S.MR), t.groups * per,
         max(65536 // (ct * S.MR), 1), raw(work),
     )  # fmt: skip
     pool_run(address(forward_job, S=S, HAS=HAS), t.units, t.grain, raw(work))

@@ -6,6 +6,7 @@ stride: what one tap of the kernel sees of a row of results is contiguous there.
 
 from __future__ import annotations
 
+from antorcha.devices.cpu.matmul import pack
 from antorcha.lang.native import (
     bool_,
     first,
@@ -61,6 +62,8 @@ class ConvTask:
     phases_used: i64  # the same of the columns
     units: i64
     grain: i64
+    reach: i64  # rows of the image that a row of results sees, from first to last
+    wide: i64  # input channels of a group, rounded up to whole blocks
     tap_at: i64  # where the tables begin, in words from here
     row_at: i64
 
@@ -279,3 +282,43 @@ def unpad_image(t: ptr[ConvTask], src: raw, c0: i64, c1: i64, x: raw, bias: raw,
                             few = first(L, m - b)
                             v = vload(q + b, L, few) + vec[T, S.L](more)
                             vscatter(here + (low + b * t.step), lanes(i64, L) * t.step, v, few)
+
+
+@native
+def turn_weights(t: ptr[ConvTask], w: raw, m: i64, few: i64, to: raw, *, S, W) -> void:
+    """A panel of the weights seen from the images: channels m.. by (k, tap from the last on)."""
+    T = static(S.T)
+    d = ptr[T](to)
+    ct = t.kg * t.taps  # in the weights as they lie, t.kg is their second dim
+    for k in range(t.cg):
+        for tap in range(t.taps):
+            src = ptr[T](w) + (k * ct + m * t.taps + (t.taps - 1 - tap))
+            for i in range(W):
+                d[i] = src[i * t.taps] if i < few else T(0)
+            d = d + W
+
+
+@native
+def pack_weights(lo: i64, hi: i64, args: raw, *, S, HAS, FLIP, W) -> void:
+    """Panels lo..hi of the weights, [k][W] each, and the bias as one more k."""
+    work = ptr[ConvWork](args)
+    t = work.task
+    size = static(S.T.size)
+    T = static(S.T)
+    ct = t.cg * t.taps
+    per = (t.kg + W - 1) // W
+    tall = ct + 1 if HAS else ct
+    for u in range(lo, hi):
+        g = u // per
+        m = u % per * W
+        few = min(t.kg - m, W)
+        k = g * t.kg + m
+        to = work.space + u * tall * W * size
+        if FLIP:
+            turn_weights(t, work.b + g * t.kg * ct * size, m, few, to, S=S, W=W)
+        else:
+            pack(ct, few, work.b + k * ct * size, ct, 1, to, S=S, W=W)
+        if HAS:
+            d = ptr[T](to) + ct * W
+            for i in range(W):
+                d[i] = ptr[T](work.bias)[k + i] if i < few else T(0)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.devices.cpu.conv import data_kernel, forward_kernel, weight_kernel
+from antorcha.devices.cpu.conv_blocked import PX, blocked_kernel, blocked_weight_kernel
 from antorcha.devices.cpu.conv_depthwise import depthwise_kernel, depthwise_weight_kernel
 from antorcha.devices.cpu.conv_pack import ConvTask
 from antorcha.devices.cpu.matmul import ProductShape, shape_of
@@ -33,6 +34,8 @@ UNIT = 1 << 18  # multiply-adds of a unit of work, at least
 GROUP = 3 << 19  # bytes of padded images that a unit holds, about
 SUMS = 32 << 20  # bytes of partial sums of a weight gradient, at most
 PARTS = 8  # parts that the images of a weight gradient are cut into, at most
+BLOCKED = 1 << 22  # multiply-adds from which blocks of channels are worth their compilation
+LEAST = 5  # pixels of a row from which tiles of them keep both multipliers busy
 SHARES = 4  # of the images, at least, where which of them go together decides the sums' order
 
 
@@ -61,12 +64,47 @@ def choose(what: Conv, S: ProductShape, has_bias: bool) -> tuple[Any, list[int]]
         geometry.cut_planes(work_of(what))
         options = {"S": S, "K": geometry.square(), "FLIP": flip, "HAS": has_bias}
         return depthwise_kernel.spec(**options), geometry.words()
+    if not depthwise and is_blocked(turned or what, S):
+        return choose_blocked(turned or what, S, flip, has_bias)
     words = Geometry(turned or what, S.T.size, S).words()
     if what.kind == "weight":
         return (depthwise_weight_kernel if depthwise else weight_kernel).spec(S=S), words
     if what.kind == "data" and not flip:
         return data_kernel.spec(S=S, HAS=has_bias), words
     return forward_kernel.spec(S=S, HAS=has_bias, FLIP=flip), words
+
+
+def choose_blocked(
+    what: Conv, S: ProductShape, flip: bool, has_bias: bool
+) -> tuple[Any, list[int]]:
+    """The same of a convolution whose image lies in blocks of channels."""
+    words = Blocks(what, S.T.size, S).words()
+    if what.kind == "weight":
+        return blocked_weight_kernel.spec(S=S), words
+    row = what.y[3]
+    tiles = -(-row // S.MR)
+    width = -(-row // tiles)
+    return blocked_kernel.spec(
+        S=S, HAS=has_bias, FLIP=flip, WIDTH=width, NARROW=width * tiles > row, STEP=what.stride[1]
+    ), words  # fmt: skip
+
+
+def is_blocked(what: Conv, S: ProductShape) -> bool:
+    """Are there enough channels for vectors of them, and enough work for a kernel of its own?"""
+    if len(what.x) != 4 or work_of(what) < BLOCKED or what.kind == "data":
+        return False
+    if what.kind == "weight":
+        return fills(what.w[1], S.L) and what.y[3] <= 4 * PX
+    few_taps = math.prod(what.w[2:]) == 1  # there is nothing to gather
+    return (
+        fills(what.w[0] // what.groups, S.NR) and what.y[3] >= LEAST and what.stride[1] <= 2
+        and not few_taps
+    )  # fmt: skip
+
+
+def fills(channels: int, wide: int) -> bool:
+    """Is hardly any of so many channels' vectors empty?"""
+    return -(-channels // wide) * wide * 7 <= channels * 8
 
 
 def as_forward(what: Conv) -> Conv | None:
@@ -145,9 +183,9 @@ class Geometry:
         self.pad = three(what.padding, 0)
         if self.is_plain():  # one row: the pixels of a channel follow each other
             self.size, self.out = [[1, 1, math.prod(v)] for v in (self.size, self.out)]
+        self.reach = [(t - 1) * d + 1 for t, d in zip(self.taps, self.dilation, strict=True)]
         reach = [
-            (o - 1) * s + (t - 1) * d + 1
-            for o, s, t, d in zip(self.out, self.stride, self.taps, self.dilation, strict=True)
+            (o - 1) * s + r for o, s, r in zip(self.out, self.stride, self.reach, strict=True)
         ]
         self.full = [max(p + n, r) for p, n, r in zip(self.pad, self.size, reach, strict=True)]
         self.step = self.stride[2] if self.full[2] > 1 else 1
@@ -249,10 +287,45 @@ class Geometry:
     def words(self) -> list[int]:
         taps, rows = self.tap_table(), self.row_table()
         head = ConvTask.size // 8
+        wide = -(-self.cg // self.S.L) * self.S.L
         return [
             self.n, self.groups, self.cg, self.kg, *self.size, *self.pad, self.step, self.wq,
             self.pitch, self.full[1], self.plane, self.image, int(self.direct), self.out[2],
             self.pixels, len(taps), self.batch, self.parts, self.part, self.blocks, self.block,
-            self.stride[1], self.used(1), self.used(2), self.units, self.grain, head,
-            head + len(taps), *taps, *rows,
+            self.stride[1], self.used(1), self.used(2), self.units, self.grain,
+            self.reach[1], wide, head, head + len(taps), *taps, *rows,
         ]  # fmt: skip
+
+
+class Blocks(Geometry):
+    """The sizes of a convolution whose image lies in blocks of L channels."""
+
+    def is_plain(self) -> bool:
+        return False
+
+    def cut(self, work: int) -> None:
+        L, size = self.S.L, self.full[1] * self.full[2]
+        self.pitch, self.plane, self.image = self.full[2], size, size * (-(-self.cg // L) * L)
+        if self.kind == "weight":
+            super().cut(work)
+            wanted = max(-(-PARTS // (self.parts * self.groups)), 1)
+            pairs = -(-self.cg // (2 * L))
+            self.block = -(-pairs // min(wanted, pairs)) * 2 * L
+            self.blocks = -(-self.cg // self.block)
+            self.units = self.parts * self.groups * self.blocks
+        else:
+            self.batch, self.blocks, self.block = 1, 1, 0
+            images, rows = self.n * self.groups, self.out[1]
+            self.part = -(-rows // min(max(-(-2 * get_num_threads() // images), 1), rows))
+            self.parts = -(-rows // self.part)
+            self.units = images * self.parts
+        self.grain = max(UNIT * self.units // max(work, 1), 1)
+
+    def tap_table(self) -> list[int]:
+        d, w = self.dilation[1] * self.pitch, self.dilation[2]
+        return [
+            (r * d + s * w) * self.S.L for r in range(self.taps[1]) for s in range(self.taps[2])
+        ]
+
+    def row_table(self) -> list[int]:
+        return [r * self.stride[1] * self.pitch * self.S.L for r in range(self.out[1])]

@@ -261,3 +261,55 @@ def test_depthwise_taps_in_a_square_and_not() -> None:
     for other in others:
         case = {**plain, **other}
         agree(run(antorcha, case), run(antorcha, case, "reference"), case["dtype"])
+
+
+def blocked_geometries(count: int) -> list[dict[str, Any]]:
+    """Random convolutions with enough channels and work for images in blocks of channels."""
+    rng = random.Random(11)
+    made: list[dict[str, Any]] = []
+    while len(made) < count:
+        case = {
+            "groups": rng.choice([1, 1, 2]), "cg": rng.choice([16, 30, 32, 48]),
+            "kg": rng.choice([16, 31, 32, 60]), "n": rng.choice([1, 2, 5]),
+            "taps": [rng.choice([1, 2, 3]), rng.choice([2, 3, 5])],
+            "stride": [rng.choice([1, 2, 3]), rng.choice([1, 1, 2])],
+            "padding": [rng.choice([0, 1, 2]), rng.choice([0, 1, 3])],
+            "dilation": [rng.choice([1, 2]), rng.choice([1, 2])],
+            "size": [rng.choice([9, 17, 24]), rng.choice([13, 14, 15, 28, 33])],
+            "transposed": False, "bias": rng.random() < 0.5,
+            "dtype": rng.choice(["float32", "float32", "float64"]),
+        }  # fmt: skip
+        if is_blocked(case):
+            made.append(case)
+    return made
+
+
+def is_blocked(case: dict[str, Any]) -> bool:
+    """Do some of the three kernels of a convolution have the image in blocks?"""
+    from antorcha.devices.cpu import convolution
+    from antorcha.devices.cpu.matmul import shape_of
+    from antorcha.lang.kernels import Conv
+    from antorcha.lang.native import f32, f64
+
+    geometry = zip(
+        case["size"], case["padding"], case["dilation"], case["taps"], case["stride"], strict=True
+    )
+    out = [(s + 2 * p - d * (t - 1) - 1) // st + 1 for s, p, d, t, st in geometry]
+    g, cg, kg = case["groups"], case["cg"], case["kg"]
+    x = (case["n"], g * cg, *case["size"])
+    shapes = x, (g * kg, cg, *case["taps"]), (case["n"], g * kg, *out)
+    how = [tuple(case[name]) for name in ("stride", "padding", "dilation")]
+    S = shape_of(f32 if case["dtype"] == "float32" else f64)
+    return any(
+        convolution.is_blocked(Conv(kind, *shapes, *how, g), S) for kind in ("forward", "weight")
+    )
+
+
+def test_images_in_blocks_of_channels() -> None:
+    failed = []
+    for case in blocked_geometries(24):
+        try:
+            agree(run(antorcha, case), run(antorcha, case, "reference"), case["dtype"])
+        except AssertionError as error:
+            failed.append(f"{case}: {error}")
+    assert not failed, "\n".join(failed)

@@ -151,9 +151,7 @@ def rows_job(u0: i64, u1: i64, args: raw, *, S, HAS, WIDTH, NARROW, STEP) -> voi
 
 
 @native
-def blocked_kernel(
-    bufs: ptr[raw], desc: ptr[i64], *, S, HAS, FLIP, WIDTH, NARROW, STEP
-) -> i64:
+def blocked_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS, FLIP, WIDTH, NARROW, STEP) -> i64:
     """What ``forward_kernel`` gives."""
     work = work_of(bufs, desc, HAS)
     t = work.task
@@ -174,9 +172,7 @@ def blocked_kernel(
 
 # --------------------------------------------------------------------------------------- weight
 @native
-def tap_tile(
-    t: ptr[ConvTask], x: raw, y: raw, rows: i64, to: raw, *, S, M, NV
-) -> void:
+def tap_tile(t: ptr[ConvTask], x: raw, y: raw, rows: i64, to: raw, *, S, M, NV) -> void:
     """M output channels by NV blocks of input channels, summed over some rows of pixels."""
     T = static(S.T)
     L = static(S.L)

@@ -184,9 +184,7 @@ class Geometry:
         if self.is_plain():  # one row: the pixels of a channel follow each other
             self.size, self.out = [[1, 1, math.prod(v)] for v in (self.size, self.out)]
         self.reach = [(t - 1) * d + 1 for t, d in zip(self.taps, self.dilation, strict=True)]
-        reach = [
-            (o - 1) * s + r for o, s, r in zip(self.out, self.stride, self.reach, strict=True)
-        ]
+        reach = [(o - 1) * s + r for o, s, r in zip(self.out, self.stride, self.reach, strict=True)]
         self.full = [max(p + n, r) for p, n, r in zip(self.pad, self.size, reach, strict=True)]
         self.step = self.stride[2] if self.full[2] > 1 else 1
         self.wq = -(-self.full[2] // self.step)

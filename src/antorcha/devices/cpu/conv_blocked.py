@@ -4,9 +4,10 @@ gathered from it.
 A block holds the L channels of each pixel side by side, L lanes being one vector: that is a
 transposition of the image on its way into the padding.
 
-forward: a tile of W pixels of a row by NR output channels. Each channel of a pixel is spread over a
-vector, and multiplied by a row of the packed weights. The pixels of a tile lie a fixed distance
-apart, so that one address serves all of them; the tile is transposed when it is written.
+forward: a tile of W pixels of a row by NV vectors of output channels. Each channel of a pixel is
+spread over a vector, and multiplied by a row of the packed weights. The pixels of a tile lie a
+fixed distance apart, so that one address serves all of them; the tile is transposed when it is
+written.
 weight: a tile of MR output channels by the L or 2 L input channels of a tap, summed over pixels:
 the image's blocks are read where they lie.
 """
@@ -60,27 +61,26 @@ def block_image(
 
 # -------------------------------------------------------------------------------------- forward
 @native(export=True)
-def pixel_tile(t: ptr[ConvTask], x: raw, w: raw, y: raw, few: i64, *, S, W, STEP, HAS) -> void:
+def pixel_tile(t: ptr[ConvTask], x: raw, w: raw, y: raw, few: i64, *, S, W, NV, STEP, HAS) -> void:
     """W pixels by ``few`` output channels. x: where the first pixel's first tap is."""
     T = static(S.T)
     L = static(S.L)
-    NV = static(S.NV)
     b = ptr[T](w)
     taps = table(t, t.tap_at)
-    acc = [vec[T, S.L](0) for _ in static(range(W * S.NV))]
+    acc = [vec[T, S.L](0) for _ in static(range(W * NV))]
     for c0 in range(0, t.cg, L):
         block = ptr[T](x) + c0 * t.plane
         for c in range(min(t.cg - c0, L)):
             for tap in range(t.taps):
                 a = block + taps[tap] + c
-                right = [vload(b + L * j, L) for j in static(range(S.NV))]
+                right = [vload(b + L * j, L) for j in static(range(NV))]
                 for i in static(range(W)):
                     left = vec[T, S.L](a[i * STEP * L])
-                    for j in static(range(S.NV)):
+                    for j in static(range(NV)):
                         acc[i * NV + j] = fma(left, right[j], acc[i * NV + j])
-                b += S.NR
+                b += NV * L
     out = ptr[T](y)
-    for j in static(range(S.NV)):
+    for j in static(range(NV)):
         more = vload(b + L * j, L) if HAS else vec[T, S.L](0)
         for p in static(range(0, W, S.L)):
             rows = [
@@ -94,7 +94,7 @@ def pixel_tile(t: ptr[ConvTask], x: raw, w: raw, y: raw, few: i64, *, S, W, STEP
 
 
 @inline
-def row_tiles(t, x, w, y, few, S, WIDTH, NARROW, STEP, HAS):
+def row_tiles(t, x, w, y, few, S, NV, WIDTH, NARROW, STEP, HAS):
     """A row of results: tiles of WIDTH pixels, then tiles of one pixel less if there are any."""
     size = static(S.T.size)
     L = static(S.L)
@@ -104,25 +104,25 @@ def row_tiles(t, x, w, y, few, S, WIDTH, NARROW, STEP, HAS):
     for i in range(wide):
         pixel_tile(
             t, x + i * (WIDTH * STEP * L * size), w, y + i * (WIDTH * size), few,
-            S=S, W=WIDTH, STEP=STEP, HAS=HAS,
+            S=S, W=WIDTH, NV=NV, STEP=STEP, HAS=HAS,
         )  # fmt: skip
     if NARROW:
         for j in range(wide * WIDTH, t.row, WIDTH - 1):
             pixel_tile(
                 t, x + j * (STEP * L * size), w, y + j * size, few,
-                S=S, W=WIDTH - 1, STEP=STEP, HAS=HAS,
+                S=S, W=WIDTH - 1, NV=NV, STEP=STEP, HAS=HAS,
             )  # fmt: skip
 
 
 @native
-def rows_job(u0: i64, u1: i64, args: raw, *, S, HAS, WIDTH, NARROW, STEP) -> void:
+def rows_job(u0: i64, u1: i64, args: raw, *, S, HAS, NV, WIDTH, NARROW, STEP) -> void:
     """Units u0..u1: a part of the rows of an image's results."""
     work = ptr[ConvWork](args)
     t = work.task
     size = static(S.T.size)
-    NR = static(S.NR)
+    NR = static(S.L * NV)
     rows = table(t, t.row_at)
-    per = (t.kg + S.NR - 1) // S.NR
+    per = (t.kg + NR - 1) // NR
     tall = t.cg * t.taps + 1 if HAS else t.cg * t.taps
     inside = t.height * t.width
     space = allocate(t.image * size)
@@ -145,26 +145,27 @@ def rows_job(u0: i64, u1: i64, args: raw, *, S, HAS, WIDTH, NARROW, STEP) -> voi
             for r in range(r0, r1):
                 row_tiles(
                     t, space + rows[r] * size, w, y + (m * t.pixels + r * t.row) * size,
-                    t.kg - m, S, WIDTH, NARROW, STEP, HAS,
+                    t.kg - m, S, NV, WIDTH, NARROW, STEP, HAS,
                 )  # fmt: skip
     release(space)
 
 
 @native
-def blocked_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS, FLIP, WIDTH, NARROW, STEP) -> i64:
+def blocked_kernel(bufs: ptr[raw], desc: ptr[i64], *, S, HAS, FLIP, NV, WIDTH, NARROW, STEP) -> i64:
     """What ``forward_kernel`` gives."""
     work = work_of(bufs, desc, HAS)
     t = work.task
-    panels = t.groups * ((t.kg + S.NR - 1) // S.NR)
+    NR = static(S.L * NV)
+    panels = t.groups * ((t.kg + NR - 1) // NR)
     tall = t.cg * t.taps + 1
-    work.space = allocate(panels * tall * S.NR * S.T.size)
+    work.space = allocate(panels * tall * NR * S.T.size)
     if work.space is None:
         return 1
     pool_run(
-        address(pack_weights, S=S, HAS=HAS, FLIP=FLIP, W=S.NR), panels,
-        max(65536 // (tall * S.NR), 1), raw(work),
+        address(pack_weights, S=S, HAS=HAS, FLIP=FLIP, W=NR), panels,
+        max(65536 // (tall * NR), 1), raw(work),
     )  # fmt: skip
-    job = address(rows_job, S=S, HAS=HAS, WIDTH=WIDTH, NARROW=NARROW, STEP=STEP)
+    job = address(rows_job, S=S, HAS=HAS, NV=NV, WIDTH=WIDTH, NARROW=NARROW, STEP=STEP)
     pool_run(job, t.units, t.grain, raw(work))
     release(work.space)
     return work.failed

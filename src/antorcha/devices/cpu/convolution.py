@@ -36,6 +36,7 @@ SUMS = 32 << 20  # bytes of partial sums of a weight gradient, at most
 PARTS = 8  # parts that the images of a weight gradient are cut into, at most
 BLOCKED = 1 << 22  # multiply-adds from which blocks of channels are worth their compilation
 LEAST = 5  # pixels of a row from which tiles of them keep both multipliers busy
+DEEP = 144  # terms of a sum from which the transposition of a tile costs little
 SHARES = 4  # of the images, at least, where which of them go together decides the sums' order
 
 
@@ -84,8 +85,10 @@ def choose_blocked(
     row = what.y[3]
     tiles = -(-row // S.MR)
     width = -(-row // tiles)
+    vectors = 2 if fills(what.w[0] // what.groups, 2 * S.L) else 1
     return blocked_kernel.spec(
-        S=S, HAS=has_bias, FLIP=flip, WIDTH=width, NARROW=width * tiles > row, STEP=what.stride[1]
+        S=S, HAS=has_bias, FLIP=flip, NV=vectors, WIDTH=width, NARROW=width * tiles > row,
+        STEP=what.stride[1],
     ), words  # fmt: skip
 
 
@@ -95,10 +98,9 @@ def is_blocked(what: Conv, S: ProductShape) -> bool:
         return False
     if what.kind == "weight":
         return fills(what.w[1], S.L) and what.y[3] <= 4 * PX
-    few_taps = math.prod(what.w[2:]) == 1  # there is nothing to gather
     return (
-        fills(what.w[0] // what.groups, S.NR) and what.y[3] >= LEAST and what.stride[1] <= 2
-        and not few_taps
+        fills(what.w[0] // what.groups, S.L) and what.y[3] >= LEAST and what.stride[1] <= 2
+        and what.w[1] >= DEEP // math.prod(what.w[2:]) and math.prod(what.w[2:]) > 1
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import antorcha
+from antorcha.devices.cpu.select import PART
 from antorcha.devices.cpu.sort import sort_kernel
 from antorcha.devices.cpu.sort_long import LONGEST
 from antorcha.devices.numpy_semantics.sort import compute_sort
@@ -146,14 +147,55 @@ def test_unique_of_many(dtype: str) -> None:
             made = rng.integers(0, ends, n)
             made[-1], made[0] = ends - 1, 0
             x = made.astype(dtype) + np.array(least, dtype) if least else made.astype(dtype)
-            options = {"return_inverse": True, "return_counts": True}
-            found = antorcha.unique(antorcha.tensor(x), **options)
-            runs = antorcha.unique_consecutive(antorcha.tensor(np.sort(x)), **options)
-            wanted = np.unique(x, **options)
-            for ours, right in [*zip(found, wanted, strict=True), (runs[0], wanted[0]),
-                                (runs[1], np.sort(wanted[1])), (runs[2], wanted[2])]:  # fmt: skip
-                if not np.array_equal(ours.numpy(), right):
-                    failed.append((n, range_))
+            wanted = np.unique(x, return_inverse=True, return_counts=True)
+            lines = ("unique", x, wanted), (
+                "unique_consecutive", np.sort(x), (wanted[0], np.sort(wanted[1]), wanted[2])
+            )  # fmt: skip
+            failed += [
+                (name, n, range_, inverse, counts)
+                for name, line, right in lines
+                for inverse in (False, True)
+                for counts in (False, True)
+                if not as_wanted(name, line, right, inverse, counts)
+            ]
+    assert not failed
+
+
+def as_wanted(name: str, x: Any, wanted: Any, inverse: bool, counts: bool) -> bool:
+    """Does an op give these values, inverse and counts, as far as they are asked for?"""
+    found = getattr(antorcha, name)(
+        antorcha.tensor(x), return_inverse=inverse, return_counts=counts
+    )
+    found = found if isinstance(found, tuple) else (found,)
+    right = [wanted[0], *([wanted[1]] if inverse else []), *([wanted[2]] if counts else [])]
+    return len(found) == len(right) and all([
+        np.array_equal(ours.numpy(), each, equal_nan=each.dtype.kind == "f")
+        for ours, each in zip(found, right, strict=True)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float16", "float32"])
+def test_runs_of_equals(dtype: str) -> None:
+    """Runs that begin and end anywhere in the blocks and the parts in which they are counted."""
+    rng = np.random.default_rng(1)
+    failed = []
+    for n in (1, 2, 63, 64, 65, 128, 1000, PART - 1, PART, PART + 1, 3 * PART + 77):
+        for share in (0.0, 0.0001, 0.02, 0.5, 1.0):  # of elements that begin a run
+            begins = rng.random(n) < share
+            begins[0] = True
+            x = (np.cumsum(begins) % 2).astype(dtype)
+            if dtype.startswith("float"):
+                x[x == 0] *= np.where(rng.random((x == 0).sum()) < 0.5, -1, 1).astype(dtype)
+                x[rng.random(n) < share / 4] = np.nan
+                begins[1:] = x[1:] != x[:-1]
+            first = np.nonzero(begins)[0]
+            wanted = x[first], np.cumsum(begins) - 1, np.diff([*first, n])
+            failed += [
+                (n, share, inverse, counts)
+                for inverse in (False, True)
+                for counts in (False, True)
+                if not as_wanted("unique_consecutive", x, wanted, inverse, counts)
+            ]
     assert not failed
 
 

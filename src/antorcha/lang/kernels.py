@@ -437,12 +437,15 @@ class Distinct:
     """The distinct elements (or slices along ``dim``), for each where it went, and their counts.
 
     Outputs are the values, in order, or with ``consecutive`` one for each run of equals; for each
-    element of the input the number of its value (int64); for each value how many (int64).
+    element of the input the number of its value (int64); for each value how many (int64). Of the
+    last two, one that is not wanted may be given without elements.
     """
 
     name: str  # what errors call it
     dim: int | None
     consecutive: bool
+    inverse: bool
+    counts: bool
     dynamic = True
 
 

@@ -483,9 +483,10 @@ def _(make):
 
 # ------------------------------------------------------------------------------- sets of values
 @kernel(function=False, method=False, out=False)
-def unique_parts(input: Tensor, dim: Int, consecutive: Bool):
-    """Values, inverse and counts; ``dim`` is -1 for the flattened tensor."""
-    what = Distinct("unique", None if dim < 0 else dim, consecutive)
+def unique_parts(input: Tensor, dim: Int, consecutive: Bool, inverse: Bool, counts: Bool):
+    """Values, inverse and counts, which may be empty unless wanted; ``dim`` is -1 for the flattened
+    tensor."""
+    what = Distinct("unique", None if dim < 0 else dim, consecutive, inverse, counts)
     return Planned(what, [((0,), input.dtype), ((0,), dtypes.int64), ((0,), dtypes.int64)])
 
 
@@ -534,7 +535,8 @@ def unique(
     tensor([1, 2, 3])
     """
     d = unique_dim(input, dim, "unique")
-    found = T.unique_parts(T.contiguous(input) if d < 0 else input, d, False)
+    x = T.contiguous(input) if d < 0 else input
+    found = T.unique_parts(x, d, False, return_inverse, return_counts)
     if dim is not None and input._layout.ndim > 1:  # PyTorch puts the dim in front, and back
         found = (in_front(found[0], dim), *found[1:])
     return chosen(found, return_inverse, return_counts)
@@ -557,7 +559,8 @@ def unique_consecutive(
     tensor([1, 2, 3, 1, 2])
     """
     d = unique_dim(input, dim, "unique_consecutive")
-    found = T.unique_parts(T.contiguous(input) if d < 0 else input, d, True)
+    x = T.contiguous(input) if d < 0 else input
+    found = T.unique_parts(x, d, True, return_inverse, return_counts)
     if dim is not None and input._layout.ndim > 1:
         found = (in_front(found[0], dim), *found[1:])
     return chosen(found, return_inverse, return_counts)

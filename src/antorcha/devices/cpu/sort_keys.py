@@ -24,15 +24,24 @@ class Keys(KeyOrder):
         self.mode, self.indices = mode, indices
         self.wide = self.bits > 32 or n >= 1 << 32
         self.base = 0 if self.wide else 32  # where the key begins in its word
+        self.beside = self.wide  # have words their positions beside them?
         self.room = 32 if self.wide else 16  # bytes of an element: see `words_in`
         self.packed = self  # the same for keys that differ in their last 32 bits alone
         if self.wide and n < 1 << 32:
             self.packed = copy(self)
-            self.packed.wide, self.packed.base = False, 32
+            self.packed.wide = self.packed.beside = False
+            self.packed.base = 32
+
+    @property
+    def bare(self) -> Keys:
+        """The same of wide keys without positions."""
+        result = copy(self)
+        result.beside = False
+        return result
 
     def __native_key__(self) -> str:
-        alike = self.packed is self
-        return f"{super().__native_key__()} {self.mode} {self.wide} {self.indices} {alike}"
+        choices = self.mode, self.wide, self.beside, self.indices, self.packed is self
+        return f"{super().__native_key__()} {choices}"
 
 
 @inline
@@ -40,7 +49,8 @@ def put_word(K, a, p, i, key, position):
     """An element in scratch: its word (and its position, where it has its own)."""
     if K.wide:
         a[i] = u64(key)
-        p[i] = position
+        if K.beside:
+            p[i] = position
     else:
         a[i] = u64(key) << 32 | u64(position)
 
@@ -51,14 +61,14 @@ def words_in(K, space, n):
     the same again."""
     a = ptr[u64](space)
     b = a + n
-    p = ptr[i64](b + (n if K.wide else i64(0)))
-    return a, p, b, p + (n if K.wide else i64(0))
+    p = ptr[i64](b + (n if K.beside else i64(0)))
+    return a, p, b, p + (n if K.beside else i64(0))
 
 
 @inline
 def move_word(K, a, p, i, b, q, j):
     a[i] = b[j]
-    if K.wide:
+    if K.beside:
         p[i] = q[j]
 
 

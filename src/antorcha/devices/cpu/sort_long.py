@@ -48,6 +48,8 @@ LONGEST = 1 << 16
 PARTS = 16
 BITS = 11
 R = 1 << BITS
+BESIDE, PACKED, KEYS_ALONE = 0, 1, 2
+"""Where the positions of a sorted line are: beside the words, in them, nowhere."""
 
 
 @struct
@@ -212,9 +214,10 @@ def sort_digits(line: ptr[Line], used: i64, *, K) -> void:
 
 
 @native
-def sort_line(line: ptr[Line], x: raw, n: i64, step: i64, space: raw, *, K) -> i64:
+def sort_line(line: ptr[Line], x: raw, n: i64, step: i64, space: raw, *, K, BARE) -> i64:
     """Sorts n elements in memory of ``room_of`` bytes: the line has the words, less the least key,
-    and their positions. Gives whether the words are those of ``K.packed``: 1, or K's: 0."""
+    and their positions. Gives which keys the words are those of: ``K.packed``, K's, or, if they are
+    wide integers of which BARE wants the keys alone, ``K.bare``'s."""
     line.x = x
     line.n = n
     line.step = step
@@ -228,9 +231,12 @@ def sort_line(line: ptr[Line], x: raw, n: i64, step: i64, space: raw, *, K) -> i
     used = i64(64 - clz(span))
     if span >> 32 == 0:
         sort_digits(line, used, K=K.packed)
-        return 1
+        return PACKED
+    if BARE and K.wide and K.kind != "f":
+        sort_digits(line, used, K=K.bare)
+        return KEYS_ALONE
     sort_digits(line, used, K=K)
-    return 0
+    return BESIDE
 
 
 # -------------------------------------------------------------------------------------- the output
@@ -287,7 +293,7 @@ def long_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
     out.indices = ptr[i64](bufs[1])
     out.step_v = desc[2]
     out.step_i = desc[3]
-    if sort_line(line, bufs[2], desc[0], desc[1], space, K=K) == 1:
+    if sort_line(line, bufs[2], desc[0], desc[1], space, K=K, BARE=False) == PACKED:
         pool_run(address(write_job, K=K.packed), PARTS, 1, raw(out))
     else:
         pool_run(address(write_job, K=K), PARTS, 1, raw(out))

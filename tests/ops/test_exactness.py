@@ -91,6 +91,23 @@ def test_sums_grow_by_a_cascade() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_products_of_vectors_grow_by_a_cascade() -> None:
+    wrong = []
+    random = np.random.default_rng(7)
+    for dtype in (np.float32, np.float64):
+        for n in (1, 15, 16, 127, 129, 2047, 2048, 2049, 4100, 60001):
+            found = []
+            for _ in range(20):
+                x, y = random.standard_normal((2, n)).astype(dtype)
+                exact = x.astype(np.longdouble) * y
+                got = antorcha.dot(antorcha.tensor(x), antorcha.tensor(y)).item()
+                found.append((got - exact.sum()) / np.sqrt((exact**2).sum()) / np.finfo(dtype).eps)
+            worst = np.sqrt(np.mean(np.square(found)))
+            if worst > 2.5:
+                wrong.append(f"{np.dtype(dtype)} {n}: {worst:.3g}")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_spreads_of_the_largest_and_the_smallest_numbers() -> None:
     """Squares that leave float32's range on the way to a deviation that is in it."""
     t: Any = antorcha

@@ -55,6 +55,10 @@ WORST: list[tuple[str, str, tuple[float, ...]]] = [
     ("softplus", "float64", (-13.380586671387883,)),  # 0.90 ulp
     ("logsigmoid", "float32", (2.74672269821167,)),  # 1.38 ulp
     ("logsigmoid", "float64", (0.6680321056512097,)),  # 1.01 ulp
+    ("silu", "float32", (-2.049431800842285,)),  # 3.10 ulp
+    ("silu", "float64", (-23.294045872274747,)),  # 2.96 ulp
+    ("mish", "float32", (-16.076892852783203,)),  # 3.63 ulp
+    ("mish", "float64", (-11.550937883799714,)),  # 3.26 ulp
     ("elu", "float32", (-16.99064064025879,)),  # 0.70 ulp
     ("elu", "float64", (-0.4287623511424572,)),  # 0.53 ulp
     ("erf", "float32", (-0.948674738407135,)),  # 0.77 ulp
@@ -210,4 +214,12 @@ WORST: list[tuple[str, str, tuple[float, ...]]] = [
     ("legendre_polynomial_p", "float64", (-1.0038072729918506, 20.0)),
     ("shifted_chebyshev_polynomial_t", "float64", (-1.6935704775916996e-08, 24.0)),
     ("shifted_chebyshev_polynomial_w", "float64", (-7.868141852683322, 27.0)),
+    ("silu", "float32", (-95.0,)),
+    ("silu", "float64", (-720.0,)),
+    ("mish", "float32", (-95.0,)),
+    ("mish", "float64", (-720.0,)),
+    ("ldexp", "float32", (0.0, 300.0)),
+    ("ldexp", "float32", (1.401298464324817e-45, 254.0)),
+    ("ldexp", "float64", (0.0, 2500.0)),
+    ("ldexp", "float64", (5e-324, 2090.0)),
 ]  # fmt: skip

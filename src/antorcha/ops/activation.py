@@ -192,7 +192,7 @@ def normal_cdf(x: Any) -> Any:
     """P(X <= x) for normal X. In float32 within 1.8e-7, of which 1e-7 is float32's own where the
     result is near 1; 0.5 * (1 + erf(..)), which this stands for, is no nearer in the left tail."""
     if x.dtype is dtypes.float64:
-        return 0.5 * (1 + E.erf(x * math.sqrt(0.5)))
+        return E.ndtr(x)
     near = E.where(x < 5.7, E.where(x > -5.7, x, -5.7), 5.7)
     square = near * near
     over, under = _horner(square, CDF_OVER), _horner(square, CDF_UNDER)
@@ -250,7 +250,16 @@ def silu(input: Tensor):
     >>> torch.nn.functional.silu(torch.tensor([-1., 2.]))
     tensor([-0.2689,  1.7616])
     """
-    return input / (1 + E.exp(-input))
+    if input.dtype.kind == "c":
+        return input / (1 + E.exp(-input))
+    return input_by_sigmoid(input, input)
+
+
+def input_by_sigmoid(x: Any, at: Any) -> Any:
+    """``x * sigmoid(at)``, where both have one sign. Below 0 by the exponential's root, which is
+    normal wherever the result is not zero."""
+    root = E.exp(-0.5 * E.abs(at))
+    return E.where(at < 0, x * root * root, x) / (1 + root * root)
 
 
 @silu.derivative
@@ -266,7 +275,11 @@ def mish(input: Tensor):
     >>> torch.nn.functional.mish(torch.tensor([-1., 2.]))
     tensor([-0.3034,  1.9440])
     """
-    return input * E.tanh(E.log1p(E.exp(input)))
+    # with w = exp(input): tanh(log1p(w)) = w (w + 2) / (w (w + 2) + 2), which is 1 from 20 on
+    root = E.exp(0.5 * E.minimum(input, 20))
+    w = root * root
+    share = input * root * (root * (w + 2)) / (w * (w + 2) + 2)
+    return E.where(input > 20, input, share)
 
 
 @mish.derivative

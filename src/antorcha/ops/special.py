@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from antorcha.core import dtypes
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
 from antorcha.ops.kinds.functions import function
@@ -194,9 +195,14 @@ def ldexp(input: Tensor, other: Tensor):
     """
     if input.dtype.kind == "c":
         return input * E.exp2(other)
-    # in two steps: the power alone may leave the range of floats
-    half = E.where(E.isinf(other), 0, E.round(other * 0.5))
-    return input * E.exp2(half) * E.exp2(other - half)
+    # in three steps: the power alone may leave the range of floats
+    most = 1022 if input.dtype is dtypes.float64 else 126
+    result, rest = input, other
+    for _ in range(2):
+        step = E.minimum(E.maximum(rest, -most), most)
+        result, rest = result * E.exp2(step), rest - step
+    last = E.minimum(E.maximum(rest, -most), most)
+    return result * E.exp2(E.where(E.isinf(other), other, last))
 
 
 @pointwise("float", function=False, method=False, inplace=True, name="polygamma_of",

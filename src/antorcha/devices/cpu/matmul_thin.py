@@ -26,6 +26,7 @@ from antorcha.lang.native import (
 )
 
 THIN = 4  # rows at most
+CASCADE = 16  # products added up in a lane, before the sum joins the others
 
 
 @inline
@@ -64,6 +65,29 @@ def all_dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
         dots(m, n - j, k, A, a_row, B + j * b_col, b_col, C + j, c_row, alpha, add, S, rows, cols)
 
 
+@inline
+def one_dot(k, a, b, S):
+    """The product of two vectors: a sum of sums, each by eight vectors of lanes."""
+    L = static(S.L)
+    total = vec[S.T, S.L](0)
+    for block in range(0, k, 8 * CASCADE * L):
+        end = min(block + 8 * CASCADE * L, k)
+        acc = [vec[S.T, S.L](0) for _ in static(range(8))]
+        whole = block + (end - block) // (8 * L) * (8 * L)
+        for p in range(block, whole, 8 * L):
+            for i in static(range(8)):
+                acc[i] = fma(vload(a + (p + i * L), L), vload(b + (p + i * L), L), acc[i])
+        for i in static(range(8)):
+            few = first(L, end - (whole + i * L))
+            left = vload(a + (whole + i * L), L, few)
+            acc[i] = fma(left, vload(b + (whole + i * L), L, few), acc[i])
+        for apart in static((4, 2, 1)):
+            for i in static(range(apart)):
+                acc[i] = acc[i] + acc[i + apart]
+        total = total + acc[0]
+    return reduce_add(total)
+
+
 @native(export=True)
 def by_dots(
     m: i64, n: i64, k: i64, A: raw, a_row: i64, B: raw, b_col: i64, C: raw, c_row: i64, alpha: f64,
@@ -73,7 +97,10 @@ def by_dots(
     a = ptr[S.T](A)
     b = ptr[S.T](B)
     c = ptr[S.T](C)
-    if m == 1:
+    if m == 1 and n == 1:
+        result = one_dot(k, a, b, S) * S.T(alpha)
+        c[0] = c[0] + result if add else result
+    elif m == 1:
         all_dots(m, n, k, a, a_row, b, b_col, c, c_row, alpha, add, S, 1, 8)
     elif m == 2:
         all_dots(m, n, k, a, a_row, b, b_col, c, c_row, alpha, add, S, 2, S.WIDE)

@@ -79,7 +79,7 @@ def choose_blocked(
     what: Conv, S: ProductShape, flip: bool, has_bias: bool
 ) -> tuple[Any, list[int]]:
     """The same of a convolution whose image lies in blocks of channels."""
-    words = Blocks(what, S.T.size, S).words()
+    words = BlockedGeometry(what, S.T.size, S).words()
     if what.kind == "weight":
         return blocked_weight_kernel.spec(S=S), words
     row = what.y[3]
@@ -297,7 +297,7 @@ class Geometry:
         ]  # fmt: skip
 
 
-class Blocks(Geometry):
+class BlockedGeometry(Geometry):
     """The sizes of a convolution whose image lies in blocks of L channels."""
 
     def is_plain(self) -> bool:

@@ -3,7 +3,7 @@
 pytest by itself runs all tests that are not marked slow. ``./run test`` adds ``--quick``: unless
 the call names tests, by a path or by one of the options ``NAMING``, those of the quick suite run
 (``quick``), in two processes. ``--all`` runs everything; ``--changed`` runs what a change touches
-(``changes``).
+(``changes``). Several processes begin with the longest files (``order``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.choosing import changes, quick
+from tests.choosing import changes, order, quick
 from tests.choosing.graph import Graph
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +58,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return 0
     if option.quick or option.changed:
         _in_two_processes(option)
+    option.loadscopereorder = False  # (files are ordered where they are collected)
     return None
 
 
@@ -106,10 +107,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)  # the others say what is skipped
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what is not chosen."""
+    """Leaves out what is not chosen; what several processes share, they begin with the longest."""
+    if config.option.quick or config.option.choice:
+        _leave_out(config, items)
+    if hasattr(config, "workerinput"):
+        items[:] = order.longest_first(items)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     option = config.option
-    if not (option.quick or option.choice):
-        return
     chosen = changes.of_choice(items, option.choice) if option.choice else []
     if option.quick:
         chosen += quick.choose(items)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.choosing import quick
+from tests.choosing import order, quick
 
 
 def case(name: str, function: Any = None, markers: str = "", **params: Any) -> Any:
@@ -87,3 +87,15 @@ def test_a_file_keeps_one_test_at_least() -> None:
              case("test_c.py::test_x", starts), case("test_c.py::test_y")]  # fmt: skip
     kept = [item.nodeid for item in quick.choose(cases)]
     assert kept == ["tests/test_a.py::test_y", "tests/test_c.py::test_y"]
+
+
+def test_long_files_begin_first_and_keep_their_order() -> None:
+    files = {"test_few.py": [case("test_few.py::test_a"), case("test_few.py::test_b")],
+             "test_many.py": [case(f"test_many.py::test_x[{k}]") for k in range(30)],
+             "test_starts.py": [case("test_starts.py::test_a", starts)],
+             "test_off.py": [case("test_off.py::test_a", markers="skip slow")],
+             "test_slow.py": [case("test_slow.py::test_a"),
+                              case("test_slow.py::test_b", markers="slow")]}  # fmt: skip
+    ordered = order.longest_first([item for items in files.values() for item in items])
+    names = ["test_slow.py", "test_starts.py", "test_many.py", "test_few.py", "test_off.py"]
+    assert ordered == [item for name in names for item in files[name]]

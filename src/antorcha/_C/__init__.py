@@ -17,7 +17,7 @@ from antorcha.core.device import CPU, Device, as_device
 from antorcha.core.dtypes import dtype
 from antorcha.core.shapes import Size
 from antorcha.jit.modules import ScriptFunction, ScriptModule
-from antorcha.nn.module import parse_to
+from antorcha.nn.moving import parse_to
 from antorcha.ops.kinds.lapack import LinAlgError as _LinAlgError
 from antorcha.random import Generator
 from antorcha.runtime.tensor import Tensor

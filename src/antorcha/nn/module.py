@@ -3,7 +3,7 @@
 A module is a tree. Assigning a Parameter, a Buffer or another Module as an attribute registers it,
 so that the tree's tensors can be listed, moved, saved and trained together. Registered tensors and
 modules live in dictionaries (``_parameters``, ``_buffers``, ``_modules``), never in ``__dict__``.
-Hooks are in ``hooks``, the state dictionary in ``state``.
+Hooks are in ``hooks``, the state dictionary in ``state``, moves and casts in ``moving``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.core.device import as_device
-from antorcha.core.dtypes import dtype as DType
 from antorcha.core.lazy import lazy
 from antorcha.errors import ArgumentError, Facts, ValueRangeError, with_facts
 from antorcha.nn import hooks as H
@@ -28,12 +26,11 @@ from antorcha.nn.hooks import (  # noqa: F401  (PyTorch has them here)
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from antorcha.nn.moving import MovingMixin
 from antorcha.nn.parameter import Parameter, is_buffer, is_lazy
 from antorcha.nn.state import EXTRA as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (as above)
 from antorcha.nn.state import StateDictMixin, _IncompatibleKeys  # noqa: F401  (as above)
 from antorcha.nn.words import indented, missing_attribute, typename
-from antorcha.ops.kinds.params import to_dtype
-from antorcha.ops.kinds.record import T
 from antorcha.runtime.tensor import Tensor
 
 compiler_eager = lazy("antorcha.compiler.eager")
@@ -49,7 +46,7 @@ _DICTS = (
 _addindent = indented
 
 
-class Module(H.Hooks, StateDictMixin):
+class Module(H.Hooks, StateDictMixin, MovingMixin):
     """Base class of all neural network modules.
 
     Write a subclass: make the layers in ``__init__`` (after ``super().__init__()``), use them in
@@ -471,69 +468,6 @@ class Module(H.Hooks, StateDictMixin):
                 self._buffers[key] = fn(buffer)
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
-        """Moves parameters and buffers to a device and/or casts them, in place; gives the module.
-
-        ``to(device)``, ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)``,
-        ``to(memory_format=...)``. Only floating point and complex tensors are cast.
-
-        >>> torch.nn.Linear(1, 1).to(torch.float64).weight.dtype
-        torch.float64
-        """
-        dtype, device, memory_format = parse_to(args, kwargs)
-        if dtype is not None and dtype.kind not in "fc":
-            raise ArgumentError(
-                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                f"dtype={dtype}"
-            )
-
-        def convert(t: Any) -> Any:
-            to_dtype = dtype if t._layout.dtype.kind in "fc" else None
-            if memory_format is not None and t.dim() in (4, 5):
-                return t.to(device, to_dtype, memory_format=memory_format)
-            return t.to(device, to_dtype) if device is not None or to_dtype is not None else t
-
-        return self._apply(convert)
-
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
-        """Moves to a device without copying the elements, which are left uninitialised."""
-        return self._apply(lambda t: T.empty_like(t, device=device), recurse=recurse)
-
-    def type(self, dst_type: Any) -> Any:
-        """Casts all parameters and buffers to ``dst_type``."""
-        return self._apply(lambda t: t.type(dst_type))
-
-    def float(self) -> Any:
-        """Casts floating point parameters and buffers to float32."""
-        return self._cast("float")
-
-    def double(self) -> Any:
-        """Casts floating point parameters and buffers to float64."""
-        return self._cast("double")
-
-    def half(self) -> Any:
-        """Casts floating point parameters and buffers to float16."""
-        return self._cast("half")
-
-    def bfloat16(self) -> Any:
-        """Casts floating point parameters and buffers to bfloat16."""
-        return self._cast("bfloat16")
-
-    def _cast(self, name: str) -> Any:
-        return self._apply(lambda t: getattr(t, name)() if t._layout.dtype.kind == "f" else t)
-
-    def cpu(self) -> Any:
-        """Moves to the CPU."""
-        return self._apply(lambda t: t.cpu())
-
-    def cuda(self, device: Any = None) -> Any:
-        """Moves to a CUDA device."""
-        return self._apply(lambda t: t.cuda(device))
-
-    def share_memory(self) -> Any:
-        """Moves parameters and buffers to memory that processes share (Tensor.share_memory_)."""
-        return self._apply(lambda t: t.share_memory_())
-
     def train(self, mode: bool = True) -> Any:
         """Sets training mode here and below (dropout drops, batch norm uses the batch).
 
@@ -595,22 +529,3 @@ class Module(H.Hooks, StateDictMixin):
 def _not_ready(what: str) -> AttributeError:
     text = f"cannot assign {what} before Module.__init__() call"
     return with_facts(AttributeError(text), Facts("super", fix="super().__init__()"))
-
-
-def parse_to(args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """The dtype, device and memory format that the arguments of ``to`` ask for."""
-    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    tensor, memory_format = kwargs.pop("tensor", None), kwargs.pop("memory_format", None)
-    kwargs.pop("non_blocking", None)
-    if kwargs:
-        raise ArgumentError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    for arg in args:
-        if isinstance(arg, Tensor):
-            tensor = arg
-        elif isinstance(arg, DType) or arg in (float, int, complex):
-            dtype = to_dtype("to", "dtype", arg)
-        elif arg is not None and not isinstance(arg, bool):
-            device = arg
-    if tensor is not None:
-        dtype, device = tensor._layout.dtype, tensor._layout.device
-    return dtype, None if device is None else as_device(device), memory_format

@@ -48,7 +48,7 @@ class Options(NamedTuple):
     ``inline``: expanded where it is called. ``export``: one copy, linked by its symbol, shared by
     all callers (else each caller's module holds its own). ``noalias``: the pointers given to it do
     not overlap. ``noinline``: LLVM must not merge it into its callers. ``level``: optimisation, one
-    of none, small (the default), O1, O2, O3, with the code generator's level after a dot
+    of none, small (the default), O0 to O3, with the code generator's level after a dot
     (``O2.3``).
     """
 

@@ -163,7 +163,7 @@ def optimise(module: Any, level: str) -> Any:
 @cache
 def _pass_builder(passes: str, generator: Any) -> Any:
     llvm = binding()
-    speed = {"O1": 1, "O2": 2, "O3": 3}.get(passes, 1)
+    speed = {"O0": 0, "O1": 1, "O2": 2, "O3": 3}.get(passes, 1)
     options = llvm.create_pipeline_tuning_options(speed_level=speed)
     options.loop_vectorization = options.slp_vectorization = passes == "O3"
     return llvm.create_pass_builder(generator, options)

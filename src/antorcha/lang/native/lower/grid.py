@@ -69,7 +69,14 @@ class GridModule(LoweredModule):
 
 
 class SimulatedModule(GridModule):
-    """Gives ``frame = kernel(words, thread)``: a coroutine's handle, or null where it has ended."""
+    """Gives ``frame = kernel(words, thread)``: a coroutine's handle, or null where it has ended.
+
+    What is simulated is small: making faster code would take longer than it saves.
+    """
+
+    def __init__(self, to: Target) -> None:
+        super().__init__(to)
+        self.level = "none.0"
 
     def definition(self, spec: Spec, name: str, params: list[str], body: Statements) -> str:
         if spec is not self.root:
@@ -87,7 +94,7 @@ class SimulatedModule(GridModule):
             for declared, text in _COROUTINES.items():
                 self.declare(declared, text)
             lines.append(_BEGIN)
-            self.level = "O1"  # which has the passes for coroutines
+            self.level = "O0.0"  # which has the passes for coroutines
             attributes, end, leave = "presplitcoroutine #0", _END, "  br label %co.end"
         lines += [leave if line == "  ret void" else line for line in body.text()]
         head = f"define ptr @{name}({', '.join(params)}, ptr %thread) {attributes} {{"

@@ -23,6 +23,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,15 +34,17 @@ import antorcha  # noqa: E402
 from antorcha import config  # noqa: E402
 from antorcha.cli import info  # noqa: E402
 from antorcha.devices.cuda import driver, gpu, modules  # noqa: E402
-from antorcha.devices.cuda.device import CudaBackend  # noqa: E402
 from antorcha.devices.gpu import fallback  # noqa: E402
-from antorcha.runtime.call import plan  # noqa: E402
 from tests.devices.sim import sweep  # noqa: E402
 from tests.ops.records import records  # noqa: E402
+from tests.seeds import notebook  # noqa: E402
 from tools.gpu_large import compare_large  # noqa: E402
+from tools.gpu_programs import run_checks  # noqa: E402
+from tools.gpu_trace import GpuTrace, times_of  # noqa: E402
 
 MARK = "RESULT "
 SWEEP_PARTS = 12
+SEEDS = sorted((ROOT / "tests" / "seeds" / "cells").glob("seed_*.py"))
 Libraries = dict[str, Any]
 
 
@@ -289,79 +292,66 @@ def time_of(torch: Any, call: Callable[[], Any], small: bool) -> Any:
         return f"{type(error).__name__}: {str(error)[:200]}"
 
 
-class KernelTimes:
-    """The GPU's time of each kernel that is launched within, by name."""
-
-    def __enter__(self) -> KernelTimes:
-        self.launch, self.native = CudaBackend.launch, CudaBackend.in_machine_code
-        self.events: list[tuple[str, Any, Any]] = []
-        CudaBackend.in_machine_code = lambda *_: None  # type: ignore[method-assign, assignment]
-        plan.flush()
-        launch, events = self.launch, self.events
-
-        def timed(device: CudaBackend, name: str, kernel: int, words: Any, step: Any) -> None:
-            start, end = (antorcha.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            launch(device, name, kernel, words, step)
-            end.record()
-            events.append((f"{name}: {step.kernel.__name__}", start, end))
-
-        CudaBackend.launch = timed  # type: ignore[method-assign]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        CudaBackend.launch = self.launch  # type: ignore[method-assign]
-        CudaBackend.in_machine_code = self.native  # type: ignore[method-assign]
-        plan.flush()
-
-    def table(self) -> dict[str, tuple[int, float]]:
-        """The launches and milliseconds of each kernel, the longest first."""
-        antorcha.cuda.synchronize()
-        found: dict[str, tuple[int, float]] = {}
-        for name, start, end in self.events:
-            count, ms = found.get(name, (0, 0.0))
-            found[name] = count + 1, ms + start.elapsed_time(end)
-        by_time = sorted(found.items(), key=lambda item: -item[1][1])
-        return {name: (count, round(ms, 3)) for name, (count, ms) in by_time}
-
-
 def profile(part: Part) -> Any:
-    """Which kernels a step of the GPT spends its time in; the step as a captured graph."""
-    return {name: profile_of(part, name == "bfloat16") for name in ("float32", "bfloat16")}
+    """A step of the GPT, as a captured graph, too, beside the sum of all that the GPU runs in it,
+    kernel by kernel, those of libraries among them."""
+    found: dict[str, Any] = {name: profile_of(part, name) for name in ("float32", "bfloat16")}
+    try:
+        trace = GpuTrace()
+    except OSError as error:
+        return found | {"no kernel times": str(error)}
+    for name in ("float32", "bfloat16"):
+        found[name] |= traced(part, name, trace, found[name]["captured ms"])
+    trace.end()
+    return found
 
 
-def profile_of(part: Part, autocast: bool) -> Any:
+def gpt_step(part: Part, dtype: str) -> Callable[[], None]:
+    """A training step of the GPT that can be captured, run once."""
     torch = antorcha
     model, ids, _ = gpt_and_text(torch, part)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=True)
 
     def step() -> None:
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=dtype == "bfloat16"):
             loss = model(ids)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
 
-    def replayed() -> Any:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            step()
-        return milliseconds(torch, graph.replay, part.small)
-
     step()
-    found: dict[str, Any] = {"a step ms": time_of(torch, step, part.small)}
-    try:
-        found["captured ms"] = replayed()
-    except Exception:
-        found["captured ms"] = traceback.format_exc(limit=-3)
-    with KernelTimes() as times:
+    return step
+
+
+def captured(step: Callable[[], None]) -> Any:
+    """A step as a graph."""
+    graph = antorcha.cuda.CUDAGraph()
+    with antorcha.cuda.graph(graph):
         step()
-        times.events.clear()  # (the first is slower)
-        step()
-    table = times.table()
-    found |= {"kernels": table, "sum ms": round(sum([ms for _, ms in table.values()]), 2)}
-    torch.cuda.empty_cache()
+    return graph
+
+
+def profile_of(part: Part, dtype: str) -> dict[str, Any]:
+    """Milliseconds of a step, and of one that is replayed."""
+    step = gpt_step(part, dtype)
+    found = {"a step ms": time_of(antorcha, step, part.small)}
+    found["captured ms"] = time_of(antorcha, captured(step).replay, part.small)
+    antorcha.cuda.empty_cache()
     return found
+
+
+def traced(part: Part, dtype: str, trace: GpuTrace, whole: Any) -> dict[str, Any]:
+    """What the GPU runs in a step, and in a replayed one; ``whole``: the latter's milliseconds
+    without being traced."""
+    step = gpt_step(part, dtype)
+    eager = times_of(trace, antorcha, step)
+    replayed = times_of(trace, antorcha, captured(step).replay)
+    antorcha.cuda.empty_cache()
+    return {
+        "busy ms": round(eager.busy, 3), "busy ms, captured": round(replayed.busy, 3),
+        "span ms, captured and traced": round(replayed.span, 3),
+        "captured over busy": round(whole / replayed.busy, 3), "kernels": replayed.table,
+    }  # fmt: skip
 
 
 def overhead(part: Part) -> Any:
@@ -474,6 +464,18 @@ def training(part: Part) -> Any:
     return found
 
 
+def programs(part: Part) -> Any:
+    """What programs do: training, streams, memory, errors, other libraries."""
+    return run_checks(part.number, part.count, small=part.small)
+
+
+def seeds(part: Part) -> Any:
+    """A founding tutorial's cells: what each prints or raises, and what is wrong with it."""
+    page = SEEDS[-1 if part.small else part.number]
+    shown = notebook.Notebook("face")
+    return {page.stem: [asdict(shown.run(cell)) for cell in notebook.read_cells(page)]}
+
+
 def large(part: Part) -> Any:
     """Large operands beside the CPU."""
     return compare_large(part.number, part.count, small=part.small)
@@ -492,6 +494,8 @@ class Step(NamedTuple):
 STEPS: dict[str, Step] = {
     "driver": Step(tell_driver, 60),
     "smallest": Step(smallest, 120),
+    "seeds": Step(seeds, 120, len(SEEDS)),
+    "programs": Step(programs, 240, 11),
     "large": Step(large, 120, 7),
     "own large": Step(large, 120, 7, own=True),
     "compare": Step(compare_ops, 120, SWEEP_PARTS),

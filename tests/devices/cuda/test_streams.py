@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import antorcha as torch
+from antorcha import nn
 from tests.devices.cuda.fake_driver import FakeLibrary
+
+F = nn.functional
 
 
 def test_calls_return_before_the_work_is_done(library: FakeLibrary) -> None:
@@ -280,6 +283,80 @@ def test_what_a_graph_cannot_hold_is_refused(library: FakeLibrary) -> None:
         torch.cuda.CUDAGraph().capture_begin()
     with pytest.raises(NotImplementedError):
         torch.cuda.make_graphed_callables(torch.nn.Linear(2, 2), (x,))
+
+
+def test_a_graph_draws_other_numbers_each_time(library: FakeLibrary) -> None:
+    """Those that the same calls draw one after the other, whichever kind they are."""
+    own = torch.Generator(device="cuda").manual_seed(9)
+
+    def draw() -> list[torch.Tensor]:
+        x = torch.ones(20, device="cuda")
+        return [
+            F.dropout(x, 0.5), torch.rand(5, device="cuda", generator=own),
+            torch.poisson(x * 30), torch.randn(3, device="cuda"),
+            torch.multinomial(x, 4, replacement=True), torch.randperm(7, device="cuda"),
+        ]  # fmt: skip
+
+    draw()
+    torch.cuda.manual_seed(5)
+    own.manual_seed(9)
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(own)
+    with torch.cuda.graph(graph):
+        kept = draw()
+    found = []
+    for seed in (None, None, 7):
+        if seed is not None:
+            torch.cuda.manual_seed(seed)
+        graph.replay()
+        found.append([x.tolist() for x in kept])
+    torch.cuda.manual_seed(5)
+    own.manual_seed(9)
+    wanted = [[x.tolist() for x in draw()] for _ in range(2)]
+    torch.cuda.manual_seed(7)
+    wanted.append([x.tolist() for x in draw()])
+    assert found == wanted
+    assert found[0] != found[1]
+    x = torch.ones(50, device="cuda", requires_grad=True)
+
+    def step() -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.utils.checkpoint.checkpoint(nn.Dropout(0.5), x, use_reentrant=False)
+        return y.detach(), torch.autograd.grad(y.sum(), x)[0]
+
+    step()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y, g = step()
+    for _ in range(2):
+        graph.replay()
+        assert torch.equal(y.cpu(), g.cpu())  # what is computed again draws the same numbers
+
+    def reseeded() -> None:
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.rand(3, device="cuda")
+            torch.cuda.manual_seed(6)
+            torch.rand(3, device="cuda")
+
+    with pytest.raises(NotImplementedError, match="manual_seed while a CUDA graph"):
+        reseeded()
+
+
+def test_draws_with_parameters_of_each_elements_own_do_not_wait(library: FakeLibrary) -> None:
+    """What is wrong with the parameters is told at the next wait."""
+    x = torch.full((6,), 0.5, device="cuda")
+    draws: dict[str, Any] = {
+        "p_in": torch.bernoulli, "Poisson rate": torch.poisson,
+        "std": lambda p: torch.normal(0.0, p), "element < 0": lambda p: torch.multinomial(p, 2),
+    }  # fmt: skip
+    for text, draw in draws.items():
+        draw(x)
+        library.calls.clear()
+        draw(x)
+        waits = {"cuStreamSynchronize", "cuMemcpyDtoHAsync_v2", "cuCtxSynchronize"}
+        assert not waits & set(library.calls), text
+        draw(-x)
+        with pytest.raises(RuntimeError, match=text):
+            torch.cuda.synchronize()
 
 
 def test_a_training_step_as_a_graph(library: FakeLibrary) -> None:

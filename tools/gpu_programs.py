@@ -207,6 +207,34 @@ def backward_in_threads(small: bool) -> None:
     assert len(found) == 4
 
 
+@check
+def numbers_of_the_cpu(small: bool) -> None:
+    """Tensors of no dims on the CPU go with those of a GPU, and have their gradients there."""
+    n = torch.tensor(2.0, requires_grad=True)
+    x = torch.arange(6.0, device="cuda")
+    calls: dict[str, Any] = {
+        "x + n": lambda x: x + n, "n - x": lambda x: n - x, "x ** n": lambda x: x**n,
+        "where": lambda x: torch.where(x > 2, x, n), "mse": lambda x: F.mse_loss(x, n.expand(6) * 1)
+        if not x.is_cuda else F.mse_loss(x, n), "lerp": lambda x: torch.lerp(x, x + 1, n),
+        "addmm": lambda x: torch.addmm(n, x.view(2, 3), x.view(3, 2)),
+        "half": lambda x: x.half() * n, "int": lambda x: x + torch.tensor(7),
+    }  # fmt: skip
+    for name, call in calls.items():
+        found = []
+        for there in (x, x.cpu()):
+            n.grad = None
+            result = call(there)
+            if result.requires_grad:
+                result.float().sum().backward()
+                assert n.grad.device.type == "cpu", name
+            found.append([result, torch.zeros(()) if n.grad is None else n.grad])
+        near(found[0][0], found[1][0], 1e-6, name)
+        near(found[0][1], found[1][1], 1e-5, f"the gradient of {name}")
+    for wrong in (lambda: F.mse_loss(x, x.cpu()), lambda: x + x.cpu(), lambda: x.cpu()[x.long()],
+                  lambda: F.layer_norm(x, (6,), x.cpu())):  # fmt: skip
+        assert "device" in str(raised(RuntimeError, wrong))
+
+
 # ---- memory and errors
 @check
 def memory_counts(small: bool) -> str:

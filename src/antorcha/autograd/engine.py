@@ -25,7 +25,7 @@ from antorcha.autograd.hooks import (
 from antorcha.core import modes
 from antorcha.core.hooks import hooks
 from antorcha.core.lazy import lazy
-from antorcha.errors import ArgumentError, GraphError, ShapeError
+from antorcha.errors import ArgumentError, DeviceError, GraphError, ShapeError
 from antorcha.ops.kinds.derive import in_grad_mode, in_users_mode
 from antorcha.ops.kinds.record import T
 from antorcha.ops.kinds.replay import gradients_of
@@ -470,8 +470,15 @@ def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) 
             f" Mismatch in dtype: grad_output[{position}] has a dtype of {seed._layout.dtype} and "
             f"output[{position}] has a dtype of {layout.dtype}."
         )
+    if seed._layout.device is not layout.device and seed._layout.ndim:
+        raise DeviceError(
+            f"invalid gradient at index {position} - expected device {layout.device} but got "
+            f"{seed._layout.device}"
+        )
     if seed._rg and not create:
         seed = seed.detach()
+    if seed._layout.device is not layout.device:
+        seed = T.to_device(seed, layout.device)
     if seed._layout.dtype is not layout.dtype:
         seed = T.to_dtype(seed, layout.dtype)
     return seed

@@ -295,13 +295,14 @@ def time_of(torch: Any, call: Callable[[], Any], small: bool) -> Any:
 def profile(part: Part) -> Any:
     """A step of the GPT, as a captured graph, too, beside the sum of all that the GPU runs in it,
     kernel by kernel, those of libraries among them."""
-    found: dict[str, Any] = {name: profile_of(part, name) for name in ("float32", "bfloat16")}
+    steps = {name: gpt_step(part, name) for name in ("bfloat16", "float32")}
+    found: dict[str, Any] = {name: profile_of(part, step) for name, step in steps.items()}
     try:
         trace = GpuTrace()
     except OSError as error:
         return found | {"no kernel times": str(error)}
-    for name in ("float32", "bfloat16"):
-        found[name] |= traced(part, name, trace, found[name]["captured ms"])
+    for name, step in steps.items():
+        found[name] |= traced(step, trace, found[name]["captured ms"])
     trace.end()
     return found
 
@@ -331,26 +332,22 @@ def captured(step: Callable[[], None]) -> Any:
     return graph
 
 
-def profile_of(part: Part, dtype: str) -> dict[str, Any]:
+def profile_of(part: Part, step: Callable[[], None]) -> dict[str, Any]:
     """Milliseconds of a step, and of one that is replayed."""
-    step = gpt_step(part, dtype)
     found = {"a step ms": time_of(antorcha, step, part.small)}
-    found["captured ms"] = time_of(antorcha, captured(step).replay, part.small)
-    antorcha.cuda.empty_cache()
-    return found
+    return found | {"captured ms": time_of(antorcha, captured(step).replay, part.small)}
 
 
-def traced(part: Part, dtype: str, trace: GpuTrace, whole: Any) -> dict[str, Any]:
+def traced(step: Callable[[], None], trace: GpuTrace, whole: Any) -> dict[str, Any]:
     """What the GPU runs in a step, and in a replayed one; ``whole``: the latter's milliseconds
     without being traced."""
-    step = gpt_step(part, dtype)
     eager = times_of(trace, antorcha, step)
     replayed = times_of(trace, antorcha, captured(step).replay)
-    antorcha.cuda.empty_cache()
     return {
         "busy ms": round(eager.busy, 3), "busy ms, captured": round(replayed.busy, 3),
         "span ms, captured and traced": round(replayed.span, 3),
-        "captured over busy": round(whole / replayed.busy, 3), "kernels": replayed.table,
+        "captured over busy": round(whole / replayed.busy, 3) if isinstance(whole, float) else "",
+        "kernels": replayed.table,
     }  # fmt: skip
 
 

@@ -26,18 +26,20 @@ OTHERS = gpu_draws, gpu_training  # (whose checks belong to the table)
 
 def run_checks(number: int = 0, count: int = 1, small: bool = False) -> dict[str, str]:
     """A share of the checks: by name "ok", with a remark where there is one, or what was raised."""
-    found = {}
-    for name, run in list(CHECKS.items())[number::count]:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                said = run(small)
-                torch.cuda.synchronize()
-            found[name] = f"ok: {said}" if said else "ok"
-        except Exception:
-            found[name] = traceback.format_exc(limit=-4)
-            torch.cuda.empty_cache()
-    return found
+    return {name: ask(name, small) for name in list(CHECKS)[number::count]}
+
+
+def ask(name: str, small: bool = False) -> str:
+    """What a check says."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            said = CHECKS[name](small)
+            torch.cuda.synchronize()
+        return f"ok: {said}" if said else "ok"
+    except Exception:
+        torch.cuda.empty_cache()
+        return traceback.format_exc(limit=-4)
 
 
 # ---- other libraries

@@ -168,7 +168,8 @@ class Notebook:
         hint = cell.marks.get("hint")
         if hint and self.backend != "torch" and f"'{hint}'" not in as_shown(error):
             return f"the message does not name {hint!r}: {error}"
-        must_say = "raises-without-cuda" in cell.marks and self.backend != "torch"
+        must_say = "raises-without-cuda" in cell.marks and not self.has_cuda
+        must_say = must_say and self.backend != "torch"
         if must_say and "install" not in str(error):
             return f"the message does not say what to install: {error}"
         return ""

@@ -164,9 +164,7 @@ class DeviceMemory:
         if self.limit is not None and self.bytes.current + room > self.limit:
             self.fail(asked, f"; this process may use {in_words(self.limit)}")
         for again in (False, True):
-            if again:
-                self.retries += 1
-                self.empty_cache()
+            self.retries += again
             if self.pool is not None:
                 status = d.status("cuMemAllocAsync", ctypes.byref(out), room, stream.handle)
             else:
@@ -175,6 +173,7 @@ class DeviceMemory:
                 return out.value
             if status != driver.OUT_OF_MEMORY:
                 raise self.gpu.fault("cuMemAllocAsync", status)
+            self.empty_cache()  # (the pool keeps what it has got of the system for it)
         self.fail(asked)
 
     def lasting(self, nbytes: int) -> GpuBlock:

@@ -310,7 +310,7 @@ def profile(part: Part) -> Any:
 def gpt_step(part: Part, dtype: str) -> Callable[[], None]:
     """A training step of the GPT that can be captured, run once."""
     torch = antorcha
-    model, ids, _ = gpt_and_text(torch, part)
+    model, ids, _ = gpt_and_text(torch, part, "cuda")
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=True)
 
     def step() -> None:
@@ -425,11 +425,12 @@ def gpt(torch: Any, width: int, layers: int, symbols: int, context: int) -> Any:
     return Gpt()
 
 
-def gpt_and_text(torch: Any, part: Part) -> tuple[Any, Any, tuple[int, ...]]:
-    """The GPT on the GPU, and a batch of text for it."""
+def gpt_and_text(torch: Any, part: Part, drawn: str = "cpu") -> tuple[Any, Any, tuple[int, ...]]:
+    """The GPT on the GPU, its weights drawn by one device or the other, and a batch of text."""
     shape = (32, 1, 17, 8) if part.small else (768, 12, 50304, 1024)
     torch.manual_seed(0)
-    model = gpt(torch, *shape).cuda()
+    with torch.device(drawn):
+        model = gpt(torch, *shape).cuda()
     ids = torch.randint(shape[2], (2 if part.small else 8, shape[3] + 1)).cuda()
     return model, ids, shape
 

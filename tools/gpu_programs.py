@@ -309,7 +309,8 @@ for name, call in calls.items():
         print(name, "| no error")
     except Exception as error:
         notes = " ".join(getattr(error, "__notes__", []))
-        print(name, "|", type(error).__name__, "|", " ".join(str(error).split()), "|", notes)
+        kinds = " ".join(kind.__name__ for kind in type(error).__mro__[:-3])
+        print(name, "|", kinds, "|", " ".join(str(error).split()), "|", notes)
     assert (torch.ones(3, device="cuda") + 1).sum().item() == 6, "the GPU goes on"
 """
 
@@ -336,8 +337,8 @@ def bad_indices(small: bool) -> str:
         said += f"\nANTORCHA_SYNC={sync}\n{text}"
         for line in text.splitlines():
             assert "no error" not in line, text
-            name, kind, _, notes = line.split(" | ")
-            assert kind in ("OutOfRange", "IndexError", "RuntimeError", "ValueRangeError"), line
+            name, kinds, _, notes = line.split(" | ")
+            assert {"IndexError", "RuntimeError"} & set(kinds.split()), line
             assert "<string>" in notes or sync == "1" or name == "multinomial", line
     return said
 

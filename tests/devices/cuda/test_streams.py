@@ -62,6 +62,25 @@ def test_streams_are_independent_and_ordered_by_events(library: FakeLibrary) -> 
     assert len({torch.cuda.Stream().cuda_stream for _ in range(100)}) <= 33
 
 
+def test_a_backward_pass_runs_on_the_stream_of_its_root(library: FakeLibrary) -> None:
+    """As in PyTorch it finds what the forward pass has left, and whoever called it waits for it."""
+    side = torch.cuda.Stream()
+    w, x = torch.ones(8, device="cuda", requires_grad=True), torch.arange(8.0).cuda() / 8
+    big = torch.ones(1 << 19, device="cuda", requires_grad=True)  # (a large block is the driver's)
+    torch.cuda.synchronize()
+    right = (x.cpu().exp() * (1 + x.cpu())).tolist()
+    for _ in range(3):
+        w.grad = big.grad = None
+        with torch.cuda.stream(side):
+            loss = ((w * x).exp() * w).sum()
+            wide = (big * 2).exp()
+        loss.backward()
+        wide.backward(torch.ones_like(wide))
+        assert torch.cuda.current_stream() == torch.cuda.default_stream()
+        assert w.grad.tolist() == pytest.approx(right)
+        assert big.grad[:2].tolist() == pytest.approx([2 * np.exp(2)] * 2)
+
+
 def test_the_current_stream_is_the_threads(library: FakeLibrary) -> None:
     found = []
 

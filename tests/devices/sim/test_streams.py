@@ -193,6 +193,28 @@ def test_training_on_a_side_stream() -> None:
     assert right[2] < right[0]
 
 
+def test_a_backward_pass_runs_on_the_stream_of_its_root() -> None:
+    """As in PyTorch it finds what the forward pass has left, and whoever called it waits for it."""
+    side = torch.sim.Stream()
+    w, x = torch.ones(8).to("sim").requires_grad_(), HERE.to("sim") / 8
+    torch.sim.synchronize()
+    ways: dict[str, Any] = {
+        "backward": lambda loss: loss.backward(),
+        "with a gradient": lambda loss: loss.backward(torch.ones(()).to("sim")),
+        "of a view": lambda loss: loss.view(1)[0].backward(),
+        "torch.autograd.backward": lambda loss: torch.autograd.backward([loss]),
+        "grad": lambda loss: setattr(w, "grad", torch.autograd.grad(loss, w)[0]),
+    }
+    for name, run in ways.items():
+        w.grad = None
+        with torch.sim.stream(side):
+            loss = ((w * x).exp() * w).sum()
+        run(loss)
+        assert torch.sim.current_stream() == torch.sim.default_stream()
+        right = (HERE / 8).exp() * (1 + HERE / 8)
+        assert torch.allclose(w.grad.cpu(), right), (name, w.grad)
+
+
 def test_the_current_stream_is_the_threads() -> None:
     seen: list[Any] = []
 

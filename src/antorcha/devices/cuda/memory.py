@@ -25,7 +25,7 @@ from antorcha.runtime.memory.device_memory import (
     empty_pool,
     give,
 )
-from antorcha.runtime.memory.storage import Storage
+from antorcha.runtime.memory.storage import POOLED, Storage, base_of
 from antorcha.runtime.memory.storage_changes import hand_over
 
 if TYPE_CHECKING:
@@ -289,10 +289,20 @@ class DeviceMemory:
         owner: GpuBlock = storage.owner
         return owner
 
+    def stream_of(self, storage: Storage) -> StreamHandle | None:
+        """The stream that a storage's memory was taken on; None where it is not this memory's."""
+        storage = base_of(storage)
+        if storage.flags & POOLED:
+            return self._stream_of(ForeignRecord(PooledBlock, storage._block))  # type: ignore[attr-defined]
+        return storage.owner.stream if isinstance(storage.owner, GpuBlock) else None
+
+    def _stream_of(self, block: ForeignRecord) -> StreamHandle:
+        pool = block.word("pool").value
+        return next(s for s in self.gpu.all_streams() if s.pool.address == pool)
+
     def _adopted(self, address: int) -> GpuBlock:
         block = ForeignRecord(PooledBlock, address)
-        pool = block.word("pool").value
-        stream = next(s for s in self.gpu.all_streams() if s.pool.address == pool)
+        stream = self._stream_of(block)
         where, room = block.word("address").value, block.word("room").value
         return GpuBlock(_Pooled(self, address), where, room, stream)
 

@@ -21,7 +21,7 @@ import numpy as np
 from antorcha.devices.sim import streams
 from antorcha.lang.native import Global, array, i64, native, ptr, raw, struct, u8, void
 from antorcha.runtime.memory.alloc import OutOfMemory
-from antorcha.runtime.memory.storage import Storage, wrap
+from antorcha.runtime.memory.storage import Storage, base_of, wrap
 
 TAG = 1 << 62
 ARENA = 1 << 34  # bytes of address space wanted; pages are taken when they are written
@@ -251,7 +251,4 @@ def new_pinned(nbytes: int) -> Storage:
 
 def is_pinned(storage: Storage) -> bool:
     """Is it such memory, or a part of it?"""
-    owner = storage.owner
-    while isinstance(owner, Storage):
-        owner = owner.owner
-    return isinstance(owner, PinnedRoom)
+    return isinstance(base_of(storage).owner, PinnedRoom)

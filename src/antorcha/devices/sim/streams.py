@@ -9,15 +9,21 @@ then. Otherwise what is asked for is done at once.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from antorcha.core.device import Device
 from antorcha.core.forks import held_over_forks
+from antorcha.core.hooks import set_stream_of
 from antorcha.errors import DeviceError, MissingFeature
+from antorcha.runtime.memory.storage import base_of
+
+if TYPE_CHECKING:
+    from antorcha.runtime.tensor import Tensor
 
 Work = Callable[[], None]
 _lock = held_over_forks(threading.RLock())
@@ -135,6 +141,7 @@ class Stream:
         self._stream, self.priority, self.device = WorkQueue(), priority, Device("sim")
         self._outside: list[Stream | None] = []
         _own.add(self)
+        set_stream_of("sim", _on_stream_of)
 
     def wait_event(self, event: Event) -> None:
         """What comes next in this stream waits for an event."""
@@ -177,9 +184,26 @@ class DefaultStream(Stream):
     """The stream that is there from the beginning: it delays nothing."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._stream = default
-        _own.discard(self)
+        self._stream, self.priority, self.device = default, 0, Device("sim")
+        self._outside = []
+
+
+@contextlib.contextmanager
+def _on_stream_of(tensor: Tensor) -> Iterator[None]:
+    """See ``hooks.stream_of``."""
+    if not is_delayed():
+        set_stream_of("sim", None)
+    owner = base_of(tensor._storage).owner
+    before, queue = current(), getattr(owner, "queue", None)
+    if queue is None or queue is before:
+        yield
+        return
+    there = DefaultStream()
+    there._stream = queue
+    queue.wait_for(before.mark(), before)
+    with there:
+        yield
+    before.wait_for(queue.mark(), queue)
 
 
 class Event:

@@ -187,6 +187,27 @@ def streams_and_events_of_threads(small: bool) -> None:
 
 
 @check
+def a_backward_pass_of_another_stream(small: bool) -> None:
+    """It runs on the stream of the forward pass; who calls it, and reads, has waited."""
+    n, rounds = (64, 2) if small else (1 << 22, 40)
+    weight = torch.full((n,), 0.5, device="cuda", requires_grad=True)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    for _ in range(3):
+        weight.grad = None
+        with torch.cuda.stream(side):
+            y = weight
+            for _ in range(rounds):
+                y = y * 1.0 + 0.5
+            loss = (y * y).sum()
+        loss.backward()
+        more = [torch.zeros(n, device="cuda") for _ in range(4)]
+        right = 2 * (0.5 + 0.5 * rounds)
+        assert weight.grad.eq(right).all().item()
+        del more, y, loss
+
+
+@check
 def backward_in_threads(small: bool) -> None:
     """Threads share a model's parameters, on streams of their own, and each has its gradients."""
     weight = torch.linspace(-1, 1, 32, device="cuda").requires_grad_()

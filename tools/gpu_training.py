@@ -121,9 +121,6 @@ def small_transformer() -> Any:
     return Reader()
 
 
-MODELS = {"cnn": small_cnn, "transformer": small_transformer}
-
-
 def losses(make: Any, device: str, steps: int, dtype: Any = None, scaled: bool = False) -> Any:
     """The losses of a model's first steps, by autocast to a dtype where one is given."""
     torch.manual_seed(0)
@@ -149,15 +146,25 @@ def losses(make: Any, device: str, steps: int, dtype: Any = None, scaled: bool =
 
 
 @check
-def autocast_and_scaled_gradients(small: bool) -> None:
-    """A CNN and a transformer learn the same in float32, bfloat16 and float16."""
-    steps = 1 if small else 12
-    for name, make in MODELS.items():
-        right = losses(make, "cpu", steps)
-        near(losses(make, "cuda", steps), right, 1e-3, f"{name}, float32")
-        near(losses(make, "cuda", steps, torch.bfloat16), right, 4e-2, f"{name}, bfloat16")
-        near(losses(make, "cuda", steps, torch.float16, True), right, 1e-2, f"{name}, float16")
-        assert small or right[-1] < 0.7 * right[0], f"{name}: {right.tolist()}"
+def a_cnn_by_autocast(small: bool) -> str:
+    """It learns the same in float32, bfloat16 and, with scaled gradients, float16."""
+    return compare_losses(small_cnn, 1 if small else 12)
+
+
+@check
+def a_transformer_by_autocast(small: bool) -> str:
+    """So does this."""
+    return compare_losses(small_transformer, 1 if small else 12)
+
+
+def compare_losses(make: Callable[[], Any], steps: int) -> str:
+    """The losses of all dtypes on a GPU beside those of the CPU in float32, which fall."""
+    right = losses(make, "cpu", steps)
+    near(losses(make, "cuda", steps), right, 2e-4, "float32")
+    near(losses(make, "cuda", steps, torch.bfloat16), right, 5e-3, "bfloat16")
+    near(losses(make, "cuda", steps, torch.float16, True), right, 3e-3, "float16")
+    assert steps == 1 or right[-1] < 0.97 * right[0], right.tolist()
+    return f"from {right[0].item():.3f} to {right[-1].item():.3f}"
 
 
 @check

@@ -8,7 +8,12 @@ import pytest
 from tests.devices.cuda.fake_driver import FakeLibrary
 from tools import gpu_programs
 
-LONG = ("autocast and scaled gradients", "clipped gradients", "moments of distributions")
+LONG = (
+    "a cnn by autocast",
+    "a transformer by autocast",
+    "clipped gradients",
+    "moments of distributions",
+)
 
 
 @pytest.mark.gpu

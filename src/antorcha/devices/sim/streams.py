@@ -91,14 +91,14 @@ def is_delayed() -> bool:
     return bool(_busy or _own)
 
 
-class _Here(threading.local):
+class _CurrentStream(threading.local):
     """A thread's current stream."""
 
     def __init__(self) -> None:
         self.stream: Stream | None = None
 
 
-_here = _Here()
+_here = _CurrentStream()
 
 
 def current() -> WorkQueue:

@@ -167,6 +167,27 @@ def test_pinned_memory_is_kept_until_copies_are_done(library: FakeLibrary) -> No
     assert torch.zeros(1024).pin_memory().data_ptr() == address
 
 
+def test_pinned_memory_is_had_by_any_thread(library: FakeLibrary) -> None:
+    """The first thing that a process asks of the GPU, and one that a thread asks."""
+    found: list[Any] = []
+
+    x = torch.arange(5.0)
+
+    def pin() -> None:
+        found.append(x.pin_memory())
+
+    assert torch.equal(x.pin_memory(), x)
+    thread = threading.Thread(target=pin)
+    thread.start()
+    thread.join()
+    assert torch.equal(found[0].cuda(non_blocking=True).cpu(), x)
+    found.clear()
+    thread = threading.Thread(target=torch.accelerator.empty_host_cache)
+    thread.start()
+    thread.join()
+    assert library.calls.count("cuMemFreeHost") >= 1
+
+
 def test_batches_in_pinned_memory(library: FakeLibrary) -> None:
     data = [{"x": torch.ones(3), "y": (k, "a")} for k in range(4)]
     for batch in torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True):

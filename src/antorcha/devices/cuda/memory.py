@@ -14,6 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from antorcha.core.forks import held_over_forks
+from antorcha.core.lazy import lazy
 from antorcha.devices.cuda import driver
 from antorcha.devices.cuda.streams import EventHandle, StreamHandle
 from antorcha.errors import OutOfMemoryError
@@ -31,6 +32,7 @@ from antorcha.runtime.memory.storage_changes import hand_over
 if TYPE_CHECKING:
     from antorcha.devices.cuda.gpu import Gpu
 
+gpus = lazy("antorcha.devices.cuda.gpu")
 RELEASE_THRESHOLD, RESERVED_NOW, RESERVED_MOST = 4, 5, 6
 """Numbers of ``CUmemPool_attribute``."""
 PORTABLE = 1
@@ -406,9 +408,9 @@ class PinnedMemory:
         with self.lock:
             address = self._from_kept(room)
             if not address:
-                address = driver.require().number(
-                    "cuMemHostAlloc", room, PORTABLE, kind=ctypes.c_void_p
-                )
+                here = gpus.gpu()
+                here.use()
+                address = here.driver.number("cuMemHostAlloc", room, PORTABLE, kind=ctypes.c_void_p)
             block = PinnedBlock(address, nbytes, room)
             bisect.insort(self.starts, address)
             self.blocks[address] = weakref.ref(block)
@@ -456,6 +458,7 @@ class PinnedMemory:
                     for event in each.events:
                         event.synchronize()
                     if d is not None and not d.forked:
+                        gpus.gpu().use()
                         d.call("cuMemFreeHost", each.address)
                     self.kept -= room
             self.free.clear()

@@ -23,6 +23,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,15 +34,17 @@ import antorcha  # noqa: E402
 from antorcha import config  # noqa: E402
 from antorcha.cli import info  # noqa: E402
 from antorcha.devices.cuda import driver, gpu, modules  # noqa: E402
-from antorcha.devices.cuda.device import CudaBackend  # noqa: E402
 from antorcha.devices.gpu import fallback  # noqa: E402
-from antorcha.runtime.call import plan  # noqa: E402
 from tests.devices.sim import sweep  # noqa: E402
 from tests.ops.records import records  # noqa: E402
+from tests.seeds import notebook  # noqa: E402
 from tools.gpu_large import compare_large  # noqa: E402
+from tools.gpu_programs import run_checks  # noqa: E402
+from tools.gpu_trace import GpuTrace, times_of  # noqa: E402
 
 MARK = "RESULT "
 SWEEP_PARTS = 12
+SEEDS = sorted((ROOT / "tests" / "seeds" / "cells").glob("seed_*.py"))
 Libraries = dict[str, Any]
 
 
@@ -289,79 +292,63 @@ def time_of(torch: Any, call: Callable[[], Any], small: bool) -> Any:
         return f"{type(error).__name__}: {str(error)[:200]}"
 
 
-class KernelTimes:
-    """The GPU's time of each kernel that is launched within, by name."""
-
-    def __enter__(self) -> KernelTimes:
-        self.launch, self.native = CudaBackend.launch, CudaBackend.in_machine_code
-        self.events: list[tuple[str, Any, Any]] = []
-        CudaBackend.in_machine_code = lambda *_: None  # type: ignore[method-assign, assignment]
-        plan.flush()
-        launch, events = self.launch, self.events
-
-        def timed(device: CudaBackend, name: str, kernel: int, words: Any, step: Any) -> None:
-            start, end = (antorcha.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            launch(device, name, kernel, words, step)
-            end.record()
-            events.append((f"{name}: {step.kernel.__name__}", start, end))
-
-        CudaBackend.launch = timed  # type: ignore[method-assign]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        CudaBackend.launch = self.launch  # type: ignore[method-assign]
-        CudaBackend.in_machine_code = self.native  # type: ignore[method-assign]
-        plan.flush()
-
-    def table(self) -> dict[str, tuple[int, float]]:
-        """The launches and milliseconds of each kernel, the longest first."""
-        antorcha.cuda.synchronize()
-        found: dict[str, tuple[int, float]] = {}
-        for name, start, end in self.events:
-            count, ms = found.get(name, (0, 0.0))
-            found[name] = count + 1, ms + start.elapsed_time(end)
-        by_time = sorted(found.items(), key=lambda item: -item[1][1])
-        return {name: (count, round(ms, 3)) for name, (count, ms) in by_time}
-
-
 def profile(part: Part) -> Any:
-    """Which kernels a step of the GPT spends its time in; the step as a captured graph."""
-    return {name: profile_of(part, name == "bfloat16") for name in ("float32", "bfloat16")}
+    """A step of the GPT, as a captured graph, too, beside the sum of all that the GPU runs in it,
+    kernel by kernel, those of libraries among them."""
+    steps = {name: gpt_step(part, name) for name in ("bfloat16", "float32")}
+    found: dict[str, Any] = {name: profile_of(part, step) for name, step in steps.items()}
+    try:
+        trace = GpuTrace()
+    except OSError as error:
+        return found | {"no kernel times": str(error)}
+    for name, step in steps.items():
+        found[name] |= traced(step, trace, found[name]["captured ms"])
+    trace.end()
+    return found
 
 
-def profile_of(part: Part, autocast: bool) -> Any:
+def gpt_step(part: Part, dtype: str) -> Callable[[], None]:
+    """A training step of the GPT that can be captured, run once."""
     torch = antorcha
-    model, ids, _ = gpt_and_text(torch, part)
+    model, ids, _ = gpt_and_text(torch, part, "cuda")
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=True)
 
     def step() -> None:
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=dtype == "bfloat16"):
             loss = model(ids)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
 
-    def replayed() -> Any:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            step()
-        return milliseconds(torch, graph.replay, part.small)
-
     step()
-    found: dict[str, Any] = {"a step ms": time_of(torch, step, part.small)}
-    try:
-        found["captured ms"] = replayed()
-    except Exception:
-        found["captured ms"] = traceback.format_exc(limit=-3)
-    with KernelTimes() as times:
+    return step
+
+
+def captured(step: Callable[[], None]) -> Any:
+    """A step as a graph."""
+    graph = antorcha.cuda.CUDAGraph()
+    with antorcha.cuda.graph(graph):
         step()
-        times.events.clear()  # (the first is slower)
-        step()
-    table = times.table()
-    found |= {"kernels": table, "sum ms": round(sum([ms for _, ms in table.values()]), 2)}
-    torch.cuda.empty_cache()
-    return found
+    return graph
+
+
+def profile_of(part: Part, step: Callable[[], None]) -> dict[str, Any]:
+    """Milliseconds of a step, and of one that is replayed."""
+    found = {"a step ms": time_of(antorcha, step, part.small)}
+    return found | {"captured ms": time_of(antorcha, captured(step).replay, part.small)}
+
+
+def traced(step: Callable[[], None], trace: GpuTrace, whole: Any) -> dict[str, Any]:
+    """What the GPU runs in a step, and in a replayed one; ``whole``: the latter's milliseconds
+    without being traced."""
+    eager = times_of(trace, antorcha, step)
+    replayed = times_of(trace, antorcha, captured(step).replay)
+    return {
+        "busy ms": round(eager.busy, 3), "busy ms, captured": round(replayed.busy, 3),
+        "span ms, captured and traced": round(replayed.span, 3),
+        "captured over busy": round(whole / replayed.busy, 3) if isinstance(whole, float) else "",
+        "kernels": replayed.table,
+    }  # fmt: skip
 
 
 def overhead(part: Part) -> Any:
@@ -438,11 +425,12 @@ def gpt(torch: Any, width: int, layers: int, symbols: int, context: int) -> Any:
     return Gpt()
 
 
-def gpt_and_text(torch: Any, part: Part) -> tuple[Any, Any, tuple[int, ...]]:
-    """The GPT on the GPU, and a batch of text for it."""
+def gpt_and_text(torch: Any, part: Part, drawn: str = "cpu") -> tuple[Any, Any, tuple[int, ...]]:
+    """The GPT on the GPU, its weights drawn by one device or the other, and a batch of text."""
     shape = (32, 1, 17, 8) if part.small else (768, 12, 50304, 1024)
     torch.manual_seed(0)
-    model = gpt(torch, *shape).cuda()
+    with torch.device(drawn):
+        model = gpt(torch, *shape).cuda()
     ids = torch.randint(shape[2], (2 if part.small else 8, shape[3] + 1)).cuda()
     return model, ids, shape
 
@@ -474,6 +462,18 @@ def training(part: Part) -> Any:
     return found
 
 
+def programs(part: Part) -> Any:
+    """What programs do: training, streams, memory, errors, other libraries."""
+    return run_checks(part.number, part.count, small=part.small)
+
+
+def seeds(part: Part) -> Any:
+    """A founding tutorial's cells: what each prints or raises, and what is wrong with it."""
+    page = SEEDS[-1 if part.small else part.number]
+    shown = notebook.Notebook("face")
+    return {page.stem: [asdict(shown.run(cell)) for cell in notebook.read_cells(page)]}
+
+
 def large(part: Part) -> Any:
     """Large operands beside the CPU."""
     return compare_large(part.number, part.count, small=part.small)
@@ -492,6 +492,8 @@ class Step(NamedTuple):
 STEPS: dict[str, Step] = {
     "driver": Step(tell_driver, 60),
     "smallest": Step(smallest, 120),
+    "seeds": Step(seeds, 120, len(SEEDS)),
+    "programs": Step(programs, 240, 11),
     "large": Step(large, 120, 7),
     "own large": Step(large, 120, 7, own=True),
     "compare": Step(compare_ops, 120, SWEEP_PARTS),

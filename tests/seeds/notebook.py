@@ -19,7 +19,7 @@ In expected text, «...» is what one machine printed; anything may stand in its
 - ``alias``: ``import torch`` is served by antorcha, as under ``antorcha run``;
 - ``face``: every ``import torch`` reads ``import antorcha as torch``.
 
-Where there is no Apple GPU, ``'mps'`` in a cell becomes ``'cpu'``.
+Where there is no Apple GPU, ``'mps'`` in a cell becomes ``'cuda'``, and without NVIDIA's ``'cpu'``.
 """
 
 from __future__ import annotations
@@ -54,11 +54,13 @@ class Cell:
 
 @dataclass
 class Outcome:
-    """What became of a cell: `problem` is empty when it did as the page says."""
+    """What became of a cell: `problem` is empty when it did as the page says; `error` says what it
+    raised."""
 
     name: str
     output: str
     problem: str
+    error: str
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -99,8 +101,9 @@ class Notebook:
             import antorcha as torch
         else:
             import torch
-        self.has_mps = _there(lambda: torch.backends.mps.is_available())
+        has_mps = _there(lambda: torch.backends.mps.is_available())
         self.has_cuda = _there(lambda: torch.cuda.is_available())
+        self.accelerator = "mps" if has_mps else "cuda" if self.has_cuda else "cpu"
 
     def run(self, cell: Cell) -> Outcome:
         """Run one cell and compare."""
@@ -112,13 +115,13 @@ class Notebook:
             except Exception as raised:
                 error = raised
         output = printed.getvalue()
-        return Outcome(cell.name, output, self._problem(cell, output, error))
+        said = "" if error is None else f"{type(error).__name__}: {error}"
+        return Outcome(cell.name, output, self._problem(cell, output, error), said)
 
     def _adapt(self, code: str) -> str:
         if self.backend == "face":
             code = re.sub(r"(?m)^import torch$", "import antorcha as torch", code)
-        if not self.has_mps:
-            code = code.replace("'mps'", "'cpu'")
+        code = code.replace("'mps'", f"'{self.accelerator}'")
         return re.sub(r"(?m)^%time (.*)$", lambda m: f"_time_statement({m[1]!r})", code)
 
     def _execute(self, code: str, name: str) -> None:
@@ -152,7 +155,8 @@ class Notebook:
             return f"should have raised {wanted}"
         if cell.expected is None or "raises-without-cuda" in cell.marks:
             return ""
-        expected = cell.expected if self.has_mps else cell.expected.replace("mps:0", "cpu")
+        where = "cpu" if self.accelerator == "cpu" else f"{self.accelerator}:0"
+        expected = cell.expected.replace("mps:0", where)
         if matches(output, expected, cell.marks):
             return ""
         return f"the page shows\n{expected}\n--- but here\n{output}"
@@ -164,7 +168,8 @@ class Notebook:
         hint = cell.marks.get("hint")
         if hint and self.backend != "torch" and f"'{hint}'" not in as_shown(error):
             return f"the message does not name {hint!r}: {error}"
-        must_say = "raises-without-cuda" in cell.marks and self.backend != "torch"
+        must_say = "raises-without-cuda" in cell.marks and not self.has_cuda
+        must_say = must_say and self.backend != "torch"
         if must_say and "install" not in str(error):
             return f"the message does not say what to install: {error}"
         return ""

@@ -70,6 +70,22 @@ def test_session_info_shows_the_library_under_its_name(backend: str) -> None:
     assert versions[name].startswith(version)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_pages_where_there_is_a_gpu(backend: str) -> None:
+    pages = {}
+    for number in (2, 3, 4):
+        outcomes = _run_page(backend, HERE / "cells" / f"seed_00{number}.py")
+        pages[number] = {cell["name"]: cell for cell in outcomes}
+    assert pages[2]["99"]["output"] == "Device: cuda:0\n"
+    assert pages[3]["23"]["output"] == "True\n"
+    assert "Wall time" in pages[3]["None"]["output"]
+    assert (pages[3]["24"]["error"], pages[3]["25"]["error"]) == ("", "")
+    mistake = pages[4]["question 2"]["error"]
+    for text in ("Expected all tensors to be on the same device", "cpu and cuda:0"):
+        assert text in mistake, mistake
+
+
 def test_every_cell_has_a_name_of_its_own() -> None:
     for page in PAGES:
         cells: list[Cell] = [cell for cell in read_cells(page) if cell.name != "setup"]

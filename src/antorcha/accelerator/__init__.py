@@ -18,6 +18,7 @@ from antorcha.core.lazy import lazy
 from antorcha.errors import DeviceError, MissingFeature, explain_missing, warn
 
 cuda_memory = lazy("antorcha.devices.cuda.memory")
+sim_streams = lazy("antorcha.devices.sim.streams")
 
 __all__ = [
     "current_accelerator", "current_device_idx", "current_device_index", "current_stream",
@@ -134,22 +135,24 @@ def set_device_idx(device: Any, /) -> None:
     set_device_index(device)
 
 
-def _is_elsewhere(device: Any) -> bool:
-    """Is a stream or event for an accelerator asked for?"""
-    if device is None or Device(device).type == "cpu":
-        return False
-    if Device(device).type != "cuda" or not cuda.is_available():
+def _of_device(device: Any) -> Any:
+    """The module whose streams and events are those of a device; None for the CPU's."""
+    kind = "cpu" if device is None else Device(device).type
+    if kind == "cpu":
+        return None
+    if kind == "sim":
+        return sim_streams
+    if kind != "cuda" or not cuda.is_available():
         _refuse()
-    return True
+    return cuda
 
 
 class Stream(cpu.Stream):
     """``torch.Stream``: the order of a device's work; for a GPU a ``torch.cuda.Stream``."""
 
     def __new__(cls, device: Any = None, *, priority: int = 0) -> Any:
-        if _is_elsewhere(device):
-            return cuda.Stream(device, priority)
-        return object.__new__(cls)
+        where = _of_device(device)
+        return object.__new__(cls) if where is None else where.Stream(device, priority)
 
     def __init__(self, device: Any = None, *, priority: int = 0) -> None:
         super().__init__(priority)
@@ -161,9 +164,8 @@ class Event(cpu.Event):
     passed when it is recorded."""
 
     def __new__(cls, device: Any = None, *, enable_timing: bool = False) -> Any:
-        if _is_elsewhere(device):
-            return cuda.Event(enable_timing)
-        return object.__new__(cls)
+        where = _of_device(device)
+        return object.__new__(cls) if where is None else where.Event(enable_timing)
 
     def __init__(self, device: Any = None, *, enable_timing: bool = False) -> None:
         self.device = CPU

@@ -9,6 +9,7 @@ error, none.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -25,7 +26,7 @@ from antorcha.autograd.hooks import (
 from antorcha.core import modes
 from antorcha.core.hooks import hooks
 from antorcha.core.lazy import lazy
-from antorcha.errors import ArgumentError, GraphError, ShapeError
+from antorcha.errors import ArgumentError, DeviceError, GraphError, ShapeError
 from antorcha.ops.kinds.derive import in_grad_mode, in_users_mode
 from antorcha.ops.kinds.record import T
 from antorcha.ops.kinds.replay import gradients_of
@@ -37,6 +38,19 @@ from antorcha.runtime.tensor import Parameter, Tensor
 native_path = lazy("antorcha.runtime.call.native")
 native_nodes = lazy("antorcha.runtime.call.native.nodes")
 replay_sizes = lazy("antorcha.ops.kinds.replay_sizes")
+
+
+_here = contextlib.nullcontext()
+
+
+def on_stream_of(roots: Sequence[Any]) -> Any:
+    """A context for a pass: a device with streams works on the one that the first root was made on,
+    so that the pass finds what the forward pass has left, whoever calls it."""
+    if hooks.stream_of and roots and isinstance(roots[0], Tensor):
+        enter = hooks.stream_of.get(roots[0]._layout.device.type)
+        if enter is not None:
+            return enter(roots[0])
+    return _here
 
 
 def backward(
@@ -78,7 +92,7 @@ def backward(
 def backward_from(root: Tensor, keep: Any) -> bool:
     """The commonest ``backward``: from one number, no view, in the default mode, natively. False,
     and nothing done: it is another."""
-    if modes.busy or not _engine or _engine[0] is None or _engine[1]:
+    if modes.busy or not _engine or _engine[0] is None or _engine[1] or hooks.stream_of:
         return False
     layout, fn = root._layout, root._fn
     if fn is None or root._base is not None or layout.numel != 1 or layout.dtype.kind != "f":
@@ -470,8 +484,15 @@ def first_gradient(root: Any, seed: Tensor | None, position: int, create: bool) 
             f" Mismatch in dtype: grad_output[{position}] has a dtype of {seed._layout.dtype} and "
             f"output[{position}] has a dtype of {layout.dtype}."
         )
+    if seed._layout.device is not layout.device and seed._layout.ndim:
+        raise DeviceError(
+            f"invalid gradient at index {position} - expected device {layout.device} but got "
+            f"{seed._layout.device}"
+        )
     if seed._rg and not create:
         seed = seed.detach()
+    if seed._layout.device is not layout.device:
+        seed = T.to_device(seed, layout.device)
     if seed._layout.dtype is not layout.dtype:
         seed = T.to_dtype(seed, layout.dtype)
     return seed

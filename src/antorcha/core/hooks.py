@@ -7,7 +7,8 @@ imported; where nobody has to be there, the value is None until then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ class HookTable:
     """autograd.origin: where the program is."""
 
     # ---- a backward pass
+    stream_of: Mapping[str, Callable[[Tensor], Any]] = MappingProxyType({})
+    """devices, by their kinds, once a program has streams of its own there: a context in which the
+    stream that a tensor was made on is the current one, and for whose end the one before waits.
+    """
     batch_gradients: Callable[..., Any]
     """tensor.batched: the gradients of all examples of a batch."""
     new_replay: Callable[[Plan], None] | None = None
@@ -106,3 +111,9 @@ class HookTable:
 
 
 hooks = HookTable()
+
+
+def set_stream_of(kind: str, stream_of: Callable[[Tensor], Any] | None) -> None:
+    """Sets, or takes away, what ``hooks.stream_of`` has for a kind of device."""
+    others = {name: found for name, found in hooks.stream_of.items() if name != kind}
+    hooks.stream_of = others if stream_of is None else {**others, kind: stream_of}

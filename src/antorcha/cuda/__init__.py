@@ -173,7 +173,6 @@ __all__ = [
 
 has_half = True
 has_magma = False
-default_generators: tuple[Any, ...] = ()
 CudaError = AcceleratorError
 
 
@@ -276,6 +275,8 @@ nccl = _Part("nccl", is_available=lambda tensors: False, version=_mark)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "default_generators":
+        return random.default_generators()
     if name == "amp":
         return importlib.import_module(f"{__name__}.amp")
     raise no_such_name("torch.cuda", name, globals())

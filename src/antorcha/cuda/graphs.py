@@ -79,6 +79,9 @@ class CUDAGraph:
             if not self._ready:
                 self.reset()
 
+    def register_generator_state(self, generator: Any) -> None:
+        """Nothing to do: whatever generator a graph draws from gives other numbers each replay."""
+
     def instantiate(self) -> None:
         """Makes it ready: ``capture_end`` has done so."""
         self._captured("instantiate")

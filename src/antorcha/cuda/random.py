@@ -14,6 +14,7 @@ from antorcha.core.device import CPU, Device
 from antorcha.core.lazy import np
 from antorcha.cuda.devices import current_device, device_count, index_of, is_available
 from antorcha.errors import GraphError
+from antorcha.random import Generator
 from antorcha.runtime import philox
 from antorcha.runtime.philox import PhiloxGenerator
 from antorcha.runtime.tensor import Tensor
@@ -23,6 +24,16 @@ from antorcha.tensor.create import from_array
 def stream_of(index: int) -> PhiloxGenerator:
     """A GPU's default generator, by the GPU's number."""
     return philox.default(Device("cuda", index))
+
+
+def default_generators() -> tuple[Generator, ...]:
+    """Each GPU's default generator, as an object; none without one."""
+    found = []
+    for index in range(device_count()):
+        generator = Generator(Device("cuda", index))
+        generator.stream = stream_of(index)
+        found.append(generator)
+    return tuple(found)
 
 
 def manual_seed(seed: int) -> None:

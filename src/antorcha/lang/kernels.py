@@ -288,6 +288,7 @@ class Draw:
     Without inputs they come from the device's default generator, the Mersenne Twister of the CPU.
     A device that draws by counting (``runtime.philox``) gets the seed and the offset as run-time
     integers, and then a tensor, expanded to the output's shape, for each parameter that is None.
+    In the seed's place may stand a tensor of two int64, the seed and what is added to the offset.
     """
 
     distribution: str
@@ -587,3 +588,7 @@ class Backend(Protocol):
     # A device that copies by itself may have two more: ``receive(source, layout, storage, offset,
     # out, wait)``, a storage with a copy of another device's tensor, and ``deliver(layout, storage,
     # offset, out)``, one in the host's memory which is there when the device has been waited for.
+
+    # A device whose work can be captured has ``held_state(generator, seed, offset, words)``: while
+    # it is, the state as a `Draw` takes it from memory (a layout, a storage, where it begins there)
+    # and the offset; else None.

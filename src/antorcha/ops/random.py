@@ -102,8 +102,7 @@ def normal_around(mean: Tensor, std: Float, *, generator: Any = None):
          result=lambda mean, std, generator: (std.shape, std.dtype))  # fmt: skip
 def normal_scaled(mean: Float, std: Tensor, *, generator: Any = None):
     """Normal numbers, each with its own deviation."""
-    _check_stds(std)
-    return lambda out: _fill_around(out, mean, std)
+    return lambda out: _fill_scaled(out, mean, std)
 
 
 @sampler(function=False, method=False, node="NormalBackward3",
@@ -111,8 +110,18 @@ def normal_scaled(mean: Float, std: Tensor, *, generator: Any = None):
              broadcast_shapes(mean.shape, std.shape, op="normal"), mean.dtype))  # fmt: skip
 def normal_each(mean: Tensor, std: Tensor, *, generator: Any = None):
     """Normal numbers, each with its own mean and deviation."""
-    _check_stds(std)
-    return lambda out: _fill_around(out, mean, std)
+    return lambda out: _fill_scaled(out, mean, std)
+
+
+def _fill_scaled(out: Any, mean: Any, std: Any) -> None:
+    """The same, where the deviation is an array, or a device's tensor."""
+    if std.dtype.kind == "c":
+        raise DtypeError("normal: expects standard deviation to be non-complex")
+    if not out.on_host:
+        out.require(T.all(T.ge(std, 0)), _negative_std)
+    elif std.size and not (np.asarray(std) >= 0).all():
+        raise _negative_std()
+    _fill_around(out, mean, std)
 
 
 def _fill_around(out: Any, mean: Any, std: Any) -> None:
@@ -136,17 +145,8 @@ def _fill_around_on_device(out: Any, mean: Any, std: Any) -> None:
     T.add_(T.mul_(out.tensor(), std), mean)
 
 
-def _check_stds(std: Any) -> None:
-    """Of an array, or a device's tensor."""
-    if isinstance(std, np.ndarray):
-        kind, good = std.dtype.kind, not std.size or (np.asarray(std) >= 0).all()
-    else:
-        kind = std._layout.dtype.kind
-        good = not std._layout.numel or kind == "c" or T.amin(std).item() >= 0
-    if kind == "c":
-        raise DtypeError("normal: expects standard deviation to be non-complex")
-    if not good:
-        raise RandomError("normal: normal expects all elements of std >= 0.0")
+def _negative_std(found: int = 0) -> RandomError:
+    return RandomError("normal: normal expects all elements of std >= 0.0")
 
 
 @composite(random=True, register=False, method=False)
@@ -251,14 +251,13 @@ def _bernoulli_on_device(out: Any, chance: Tensor) -> None:
         raise MissingFeature(
             f"bernoulli: not implemented for probabilities of {layout.dtype}; cast them to float"
         )
-    if layout.numel:
-        low, high = [each.item() for each in T.aminmax(chance)]
-        if not (low >= 0 and high <= 1):
-            raise RandomError(
-                "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, got "
-                f"{high if low >= 0 else low}"
-            )
+    good = T.all(T.logical_and(T.ge(chance, 0), T.le(chance, 1)))
+    out.require(good, _no_chance)
     out.fill("bernoulli", chance, kinds=ALL_REAL)
+
+
+def _no_chance(found: int = 0) -> RandomError:
+    return RandomError("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
 
 
 def _bernoulli_each(out: Any, chance: np.ndarray[Any, Any]) -> None:
@@ -272,9 +271,7 @@ def _bernoulli_each(out: Any, chance: np.ndarray[Any, Any]) -> None:
     p = np.ascontiguousarray(np.transpose(spread, memory_order(out.layout)))
     outside = ~((p >= 0) & (p <= 1))
     if outside.any():
-        raise RandomError(
-            f"bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, got {p[outside][0]}"
-        )
+        raise RandomError(f"{_no_chance()}, got {p[outside][0]}")
     if not p.size:
         return
     out.fill_with(R.fill_bernoulli_each, p.ctypes.data, p.dtype.name, kinds=ALL_REAL)
@@ -381,7 +378,10 @@ def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
         with np.errstate(invalid="ignore"):
             most = rows.max(-1, initial=0)  # NaN where there is one
             good = rows.min(initial=0) >= 0 and (most < np.inf).all()
-        _check_weights(good, (most > 0).all())
+        if not good:
+            raise _bad_weight()
+        if not (most > 0).all():
+            raise _no_weight()
         chosen = np.empty((rows.shape[0], num_samples), np.int64)
         if chosen.size:
             R.multinomial(out.generator, chosen.ctypes.data, rows, num_samples, replacement)
@@ -390,15 +390,14 @@ def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
     return draw
 
 
-def _check_weights(good: Any, some: Any) -> None:
-    if not good:
-        raise RandomError(
-            "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
-        )
-    if not some:
-        raise RandomError(
-            "multinomial: invalid multinomial distribution (sum of probabilities <= 0)"
-        )
+def _bad_weight(found: int = 0) -> RandomError:
+    return RandomError(
+        "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
+    )
+
+
+def _no_weight(found: int = 0) -> RandomError:
+    return RandomError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
 
 
 def _multinomial_on_device(out: Any, input: Tensor, samples: int, replacement: bool) -> None:
@@ -408,10 +407,8 @@ def _multinomial_on_device(out: Any, input: Tensor, samples: int, replacement: b
     wide = dtypes.float64 if layout.dtype is dtypes.float64 else dtypes.float32
     rows = T.to_dtype(input if layout.ndim == 2 else T.unsqueeze(input, 0), wide)
     count, categories = rows._layout.shape
-    if count:
-        most = T.amax(rows, -1)  # NaN where there is one
-        least, best = T.amin(rows).item(), T.amax(most).item()
-        _check_weights(least >= 0 and best < math.inf, T.amin(most).item() > 0)
+    out.require(T.all(T.logical_and(T.ge(rows, 0), T.lt(rows, math.inf))), _bad_weight)
+    out.require(T.all(T.gt(T.amax(rows, -1), 0)), _no_weight)
     if replacement and samples > 1:
         table = T.cumsum(rows, -1)
         table = T.div(table, T.narrow(table, -1, categories - 1, 1))

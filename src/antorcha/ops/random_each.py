@@ -108,6 +108,10 @@ def _(g, input, out):
     return T.mul(T._dirichlet_grad(out, input, total), T.sub(g, share))
 
 
+def _negative_rate(found: int = 0) -> RandomError:
+    return RandomError("poisson: invalid Poisson rate, expected rate to be non-negative")
+
+
 @sampler(method=False, out=False)
 def poisson(input: Tensor, generator: Any = None):
     """Poisson numbers, each of the rate that ``input`` has at that place.
@@ -117,16 +121,13 @@ def poisson(input: Tensor, generator: Any = None):
     """
 
     def draw(out: Any) -> None:
-        if out.on_host:
-            least: Any = np.min(input, initial=0)  # NaN where there is one
-        else:
-            least = T.amin(input).item() if input._layout.numel else 0
-        if not least >= 0:
-            raise RandomError("poisson: invalid Poisson rate, expected rate to be non-negative")
-        if out.on_host:
-            _fill(out, "fill_poisson", input)
-        else:
+        if not out.on_host:
+            out.require(T.all(T.ge(input, 0)), _negative_rate)
             _fill_there(out, "poisson", input)
+            return
+        if not np.min(input, initial=0) >= 0:  # (NaN where there is one)
+            raise _negative_rate()
+        _fill(out, "fill_poisson", input)
 
     return draw
 

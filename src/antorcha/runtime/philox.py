@@ -128,6 +128,11 @@ class PhiloxGenerator:
             self._offset = (offset + words) % (1 << 64)
         return _signed(seed), _signed(offset)
 
+    def rewind(self, offset: int) -> None:
+        """Goes back to an offset: what was drawn since was noted, and is drawn later."""
+        with self.lock:
+            self._offset = offset % (1 << 64)
+
 
 def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 else word

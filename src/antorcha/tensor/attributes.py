@@ -8,7 +8,7 @@ from antorcha.core import modes
 from antorcha.core.dtypes import BEYOND_NUMPY
 from antorcha.core.lazy import lazy
 from antorcha.core.shapes import Size, is_channels_last, normalize_dim
-from antorcha.errors import ArgumentError, DtypeError, GraphError, warn
+from antorcha.errors import ArgumentError, DeviceError, DtypeError, GraphError, warn
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.call.node import CONSTANT, Node, edge_of, named
 from antorcha.runtime.tensor import Tensor, bare
@@ -155,6 +155,11 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
             raise GraphError(
                 f"assigned grad has data of a different type: {value._layout.dtype} for a tensor "
                 f"of {self._layout.dtype}"
+            )
+        if value._layout.device is not self._layout.device:
+            raise DeviceError(
+                f"assigned grad has data located on a different device: {value._layout.device} for "
+                f"a tensor on {self._layout.device}"
             )
     self._grad = value
 

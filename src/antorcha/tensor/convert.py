@@ -306,7 +306,10 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return deepcopy_of(self, memo, _copied)
 
 
-def rebuild(cls: type, array: Array, dtype: DType, strides: Any, rg: bool, rest: Any) -> Tensor:
+def rebuild(
+    cls: type, array: Array, dtype: DType, strides: Any, rg: bool, rest: Any,
+    device: Device | None = None,
+) -> Tensor:  # fmt: skip
     """Unpickles a tensor."""
     result = tensor_create.from_array(array, dtype, CPU)
     if strides is not None:
@@ -316,6 +319,8 @@ def rebuild(cls: type, array: Array, dtype: DType, strides: Any, rg: bool, rest:
         T.copy_(shaped, result)
         storage.version = 0
         result = shaped
+    if device is not None:
+        result = T.to_device(result, device)
     if cls is not Tensor:
         result = result.as_subclass(cls)
     result._rg = rg
@@ -330,7 +335,7 @@ def _reduce_ex(self: Tensor, protocol: Any) -> Any:
     strides = None if layout.contiguous else tuple(T.clone(self.detach())._layout.strides)
     whole = np.ascontiguousarray(array).reshape(layout.shape)
     state = (type(self), whole, layout.dtype, strides, self.requires_grad, dict(self.__dict__))
-    return rebuild, state
+    return rebuild, state if layout.device is CPU else (*state, layout.device)
 
 
 _CASTS = {

@@ -19,6 +19,7 @@ from antorcha.runtime.memory import layout as L
 from antorcha.runtime.tensor import Tensor, bare
 from antorcha.tensor.interop import check_array, from_numpy, share
 
+tensor_dlpack = lazy("antorcha.tensor.dlpack")
 alloc, arrays = lazy("antorcha.runtime.memory.alloc"), lazy("antorcha.runtime.memory.arrays")
 
 
@@ -83,6 +84,9 @@ def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
         return T.full_layout((), _fitting(data, own), own, where)  # type: ignore[no-any-return]
     if isinstance(data, (str, bytes)):
         raise ArgumentError(f"tensor: new(): invalid data type '{type(data).__name__}'")
+    there = _on_gpu(data)
+    if there is not None:
+        return T.clone(_convert(there, dtype, device))  # type: ignore[no-any-return]
     flat, shape, kinds = flatten(data, want)
     own = want or _infer(kinds)
     array = _fill(flat, own).reshape(shape)
@@ -252,4 +256,14 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         return _convert(data, dtype, device)
     if isinstance(data, np.ndarray) and (device is None or as_device(device) is CPU):
         return _convert(from_numpy(data), dtype, None)
-    return _from_data(data, dtype, device)
+    there = _on_gpu(data)
+    return _from_data(data, dtype, device) if there is None else _convert(there, dtype, device)
+
+
+def _on_gpu(data: Any) -> Tensor | None:
+    """Another library's array on an NVIDIA GPU as a tensor over its memory; None for all else."""
+    if type(data) in (list, tuple) or not hasattr(data, "__cuda_array_interface__"):
+        return None
+    if hasattr(data, "__dlpack__"):
+        return tensor_dlpack.from_dlpack(data)  # type: ignore[no-any-return]
+    return tensor_dlpack.from_cuda_array(data)  # type: ignore[no-any-return]

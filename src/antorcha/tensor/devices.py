@@ -103,9 +103,7 @@ def _any_true(self: Tensor) -> Any:
 def record_stream(self: Tensor, stream: Any) -> None:
     """Tells that another stream uses the tensor: its memory goes to no other before that stream has
     done what it was given so far. Raises RuntimeError on the CPU."""
-    storage = self._storage
-    while isinstance(storage.owner, storages.Storage):  # a part of another storage
-        storage = storage.owner
+    storage = storages.base_of(self._storage)
     owner = storage.owner
     if storage.flags & storages.POOLED:
         gpu: Any = backend(self._layout.device)  # (only a GPU's memory is pooled)

@@ -19,7 +19,7 @@ from typing import Any
 
 from antorcha.core import dtypes
 from antorcha.core.device import CPU, Device, as_device, backend
-from antorcha.core.lazy import lazy
+from antorcha.core.lazy import lazy, np
 from antorcha.core.shapes import extent, numel
 from antorcha.errors import ArgumentError, GraphError, ValueRangeError
 from antorcha.lang.native import Extern, cstr, func, i32, native, ptr, raw, void
@@ -399,3 +399,24 @@ def _dtype_of(code: int, bits: int, lanes: int) -> dtypes.dtype:
     raise BufferError(
         f"from_dlpack: there is no dtype for DLPack code {code} with {bits} bits and {lanes} lanes"
     )
+
+
+def from_cuda_array(array: Any) -> Tensor:
+    """A tensor that shares the memory of an object with ``__cuda_array_interface__``: Numba's, say.
+
+    See https://nvidia.github.io/numba-cuda/user/cuda_array_interface.html.
+    """
+    seen = array.__cuda_array_interface__
+    if seen.get("mask") is not None:
+        raise ArgumentError("__cuda_array_interface__: masked arrays are not supported")
+    gpu = cuda_gpu.gpu()
+    if seen.get("stream") is not None:  # (1: the default one)
+        theirs = gpu.default if seen["stream"] == 1 else gpu.stream_at(seen["stream"])
+        gpu.stream.wait_for_stream(theirs)
+    dtype, shape = dtypes.from_numpy(np.dtype(seen["typestr"])), tuple(seen["shape"])
+    layout = L.contiguous(shape, dtype, Device("cuda", gpu.index))
+    if seen.get("strides") is not None:
+        steps = tuple([step // dtype.itemsize for step in seen["strides"]])
+        layout = layout.like(shape, steps)
+    start = seen["data"][0] if layout.numel else 0
+    return bare(layout, S.wrap_elsewhere(start, layout.nbytes, array), 0)

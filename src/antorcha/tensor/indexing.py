@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.core import dtypes, modes
+from antorcha.core.device import CPU
 from antorcha.core.hooks import hooks
 from antorcha.core.indexing import as_integer, plan_index
 from antorcha.core.lazy import lazy, np
-from antorcha.errors import ArgumentError
+from antorcha.errors import ArgumentError, DeviceError
 from antorcha.ops.advanced import mask_indices
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.call.plan import Plan
@@ -129,6 +130,11 @@ def as_index(item: Any, like: Tensor) -> Tensor:
     elif not isinstance(item, Tensor):
         array = np.asarray(item)
         item = tensor_create.tensor(array.astype(np.int64) if array.dtype.kind in "iu" else array)
+    elif item._layout.device not in (CPU, like._layout.device):
+        raise DeviceError(
+            "indices should be either on cpu or on the same device as the indexed tensor "
+            f"({like._layout.device}), not on {item._layout.device}"
+        )
     moved: Tensor = item
     if item._layout.device is not like._layout.device:
         moved = item.to(like._layout.device)

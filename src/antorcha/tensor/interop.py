@@ -251,6 +251,9 @@ def _shared(obj: Any, want: dtypes.dtype | None, copy: bool | None) -> Tensor | 
     if type(obj).__name__ == "PyCapsule" or hasattr(obj, "__dlpack__"):
         found: Tensor | None = tensor_dlpack.from_dlpack(obj)
         return found
+    if hasattr(obj, "__cuda_array_interface__"):
+        found = tensor_dlpack.from_cuda_array(obj)
+        return found
     try:
         memoryview(obj)
     except TypeError:

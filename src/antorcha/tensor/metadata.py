@@ -12,7 +12,7 @@ from typing import Any
 from antorcha.core import modes
 from antorcha.core.device import backend
 from antorcha.core.lazy import lazy
-from antorcha.errors import ArgumentError, GraphError
+from antorcha.errors import ArgumentError, DeviceError, GraphError
 from antorcha.ops.kinds.params import to_ints
 from antorcha.ops.kinds.record import REGISTRY
 from antorcha.ops.memory import resize, strides_of_format
@@ -116,6 +116,12 @@ def set_(
         layout = L.contiguous((0,), self._layout.dtype, self._layout.device)
         self._layout, self._storage, self._offset = layout, backend(layout.device).allocate(0), 0
         return self
+    place = source.device if hasattr(source, "_storage") else self._layout.device
+    if place is not self._layout.device:
+        raise DeviceError(
+            f"set_: Attempted to set the storage of a tensor on device {self._layout.device} to a "
+            f"storage on different device {place}; the devices must match: move it with .to()"
+        )
     if isinstance(source, Tensor):
         if source._layout.dtype is not self._layout.dtype:
             raise ArgumentError(

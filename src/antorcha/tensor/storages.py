@@ -29,6 +29,7 @@ else:
     H, S = lazy("antorcha.runtime.memory.shared"), lazy("antorcha.runtime.memory.storage")
 cuda_driver = lazy("antorcha.devices.cuda.driver")
 cuda_memory = lazy("antorcha.devices.cuda.memory")
+sim_memory = lazy("antorcha.devices.sim.memory")
 storage_changes = lazy("antorcha.runtime.memory.storage_changes")
 
 
@@ -395,15 +396,17 @@ def from_file(
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """A copy in pinned memory, which a GPU copies from by itself, while the program goes on
     (``non_blocking=True``); the tensor itself where it is pinned, or where there is no GPU: a
-    program that asks for it runs the same without.
+    program that asks for it runs the same without. ``device="sim"`` pins it for the simulated one.
     """
     layout = self._layout
     if layout.device.type != "cpu":
         raise GraphError(f"only dense CPU tensors can be pinned: this one is on {layout.device}")
-    if is_pinned(self._storage) or not has_gpu():
+    simulated = device is not None and Device(device).type == "sim"
+    if is_pinned(self._storage) or not (simulated or has_gpu()):
         return self
     whole = L.contiguous(tuple(layout.shape), layout.dtype, layout.device)
-    result = bare(whole, new_pinned(whole.nbytes))
+    new = sim_memory.new_pinned if simulated else new_pinned
+    result = bare(whole, new(whole.nbytes))
     T.copy_(result, self.detach())
     return result
 
@@ -414,7 +417,9 @@ def has_gpu() -> bool:
 
 
 def is_pinned(storage: S.Storage) -> bool:
-    """Is it pinned memory, or a part of it? (Without a GPU, none is.)"""
+    """Is it pinned memory, or a part of it? (Without a GPU, none is, but for the simulated one.)"""
+    if "antorcha.devices.sim.memory" in sys.modules and sim_memory.is_pinned(storage):
+        return True
     if "antorcha.devices.cuda.memory" not in sys.modules or not storage.ptr:
         return False
     return not storage.flags & S.ELSEWHERE and cuda_memory.pinned.block_at(storage.ptr) is not None

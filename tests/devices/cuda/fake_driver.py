@@ -41,6 +41,9 @@ ATTRIBUTES = {
     37: 5120, 38: 50 << 20, 39: 2048, 41: 1, 50: 0, 75: 9, 76: 0, 81: 228 << 10, 82: 65536, 84: 0,
     97: 227 << 10, 115: 1,
 }  # fmt: skip
+ANYWHERE = ("cuInit", "cuDriver", "cuGetError", "cuDevice", "cuCtxSetCurrent", "cuMemPool",
+            "cuThreadExchange")  # fmt: skip
+"""How the functions begin that need no context in the thread which calls them."""
 Work = Callable[[], None]
 
 
@@ -95,6 +98,8 @@ class FakeLibrary:
             self.calls.append(name)
             if name in self.failing:
                 return self.failing[name]
+            if not name.startswith(ANYWHERE) and not hasattr(self.current, "gpu"):
+                return BAD_CONTEXT
             try:
                 return own(self, *args) or SUCCESS
             except BaseException as error:  # (C cannot pass it on: the fixture raises it)

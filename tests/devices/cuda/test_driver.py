@@ -275,8 +275,9 @@ def test_a_bad_index_is_told_at_the_next_wait(library: FakeLibrary) -> None:
 def test_a_bad_index_at_its_line(library: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "sync", True)
     x, bad = torch.arange(10).cuda(), torch.tensor([-1, -11]).cuda()
-    with pytest.raises(IndexError, match="take: index 1 is bad"):
+    with pytest.raises(IndexError, match="take: index 1 is bad") as raised:
         torch.take(x, torch.where(bad < -10, bad, bad + 10))
+    assert raised.value.__notes__ == ["(Gather of (2,), (10,), (2,) on cuda:0 found it.)"]
 
 
 @pytest.mark.usefixtures("_gathers")

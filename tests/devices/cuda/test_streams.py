@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import antorcha as torch
+from antorcha import nn
 from tests.devices.cuda.fake_driver import FakeLibrary
+
+F = nn.functional
 
 
 def test_calls_return_before_the_work_is_done(library: FakeLibrary) -> None:
@@ -57,6 +60,25 @@ def test_streams_are_independent_and_ordered_by_events(library: FakeLibrary) -> 
         assert torch.ones(2, device="cuda").device.index == 1
     assert torch.cuda.current_device() == 0
     assert len({torch.cuda.Stream().cuda_stream for _ in range(100)}) <= 33
+
+
+def test_a_backward_pass_runs_on_the_stream_of_its_root(library: FakeLibrary) -> None:
+    """As in PyTorch it finds what the forward pass has left, and whoever called it waits for it."""
+    side = torch.cuda.Stream()
+    w, x = torch.ones(8, device="cuda", requires_grad=True), torch.arange(8.0).cuda() / 8
+    big = torch.ones(1 << 19, device="cuda", requires_grad=True)  # (a large block is the driver's)
+    torch.cuda.synchronize()
+    right = (x.cpu().exp() * (1 + x.cpu())).tolist()
+    for _ in range(3):
+        w.grad = big.grad = None
+        with torch.cuda.stream(side):
+            loss = ((w * x).exp() * w).sum()
+            wide = (big * 2).exp()
+        loss.backward()
+        wide.backward(torch.ones_like(wide))
+        assert torch.cuda.current_stream() == torch.cuda.default_stream()
+        assert w.grad.tolist() == pytest.approx(right)
+        assert big.grad[:2].tolist() == pytest.approx([2 * np.exp(2)] * 2)
 
 
 def test_the_current_stream_is_the_threads(library: FakeLibrary) -> None:
@@ -143,6 +165,27 @@ def test_pinned_memory_is_kept_until_copies_are_done(library: FakeLibrary) -> No
     assert other.data_ptr() != address
     assert torch.equal(x.cpu(), torch.arange(1024.0))
     assert torch.zeros(1024).pin_memory().data_ptr() == address
+
+
+def test_pinned_memory_is_had_by_any_thread(library: FakeLibrary) -> None:
+    """The first thing that a process asks of the GPU, and one that a thread asks."""
+    found: list[Any] = []
+
+    x = torch.arange(5.0)
+
+    def pin() -> None:
+        found.append(x.pin_memory())
+
+    assert torch.equal(x.pin_memory(), x)
+    thread = threading.Thread(target=pin)
+    thread.start()
+    thread.join()
+    assert torch.equal(found[0].cuda(non_blocking=True).cpu(), x)
+    found.clear()
+    thread = threading.Thread(target=torch.accelerator.empty_host_cache)
+    thread.start()
+    thread.join()
+    assert library.calls.count("cuMemFreeHost") >= 1
 
 
 def test_batches_in_pinned_memory(library: FakeLibrary) -> None:
@@ -280,6 +323,80 @@ def test_what_a_graph_cannot_hold_is_refused(library: FakeLibrary) -> None:
         torch.cuda.CUDAGraph().capture_begin()
     with pytest.raises(NotImplementedError):
         torch.cuda.make_graphed_callables(torch.nn.Linear(2, 2), (x,))
+
+
+def test_a_graph_draws_other_numbers_each_time(library: FakeLibrary) -> None:
+    """Those that the same calls draw one after the other, whichever kind they are."""
+    own = torch.Generator(device="cuda").manual_seed(9)
+
+    def draw() -> list[torch.Tensor]:
+        x = torch.ones(20, device="cuda")
+        return [
+            F.dropout(x, 0.5), torch.rand(5, device="cuda", generator=own),
+            torch.poisson(x * 30), torch.randn(3, device="cuda"),
+            torch.multinomial(x, 4, replacement=True), torch.randperm(7, device="cuda"),
+        ]  # fmt: skip
+
+    draw()
+    torch.cuda.manual_seed(5)
+    own.manual_seed(9)
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(own)
+    with torch.cuda.graph(graph):
+        kept = draw()
+    found = []
+    for seed in (None, None, 7):
+        if seed is not None:
+            torch.cuda.manual_seed(seed)
+        graph.replay()
+        found.append([x.tolist() for x in kept])
+    torch.cuda.manual_seed(5)
+    own.manual_seed(9)
+    wanted = [[x.tolist() for x in draw()] for _ in range(2)]
+    torch.cuda.manual_seed(7)
+    wanted.append([x.tolist() for x in draw()])
+    assert found == wanted
+    assert found[0] != found[1]
+    x = torch.ones(50, device="cuda", requires_grad=True)
+
+    def step() -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.utils.checkpoint.checkpoint(nn.Dropout(0.5), x, use_reentrant=False)
+        return y.detach(), torch.autograd.grad(y.sum(), x)[0]
+
+    step()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y, g = step()
+    for _ in range(2):
+        graph.replay()
+        assert torch.equal(y.cpu(), g.cpu())  # what is computed again draws the same numbers
+
+    def reseeded() -> None:
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.rand(3, device="cuda")
+            torch.cuda.manual_seed(6)
+            torch.rand(3, device="cuda")
+
+    with pytest.raises(NotImplementedError, match="manual_seed while a CUDA graph"):
+        reseeded()
+
+
+def test_draws_with_parameters_of_each_elements_own_do_not_wait(library: FakeLibrary) -> None:
+    """What is wrong with the parameters is told at the next wait."""
+    x = torch.full((6,), 0.5, device="cuda")
+    draws: dict[str, Any] = {
+        "p_in": torch.bernoulli, "Poisson rate": torch.poisson,
+        "std": lambda p: torch.normal(0.0, p), "element < 0": lambda p: torch.multinomial(p, 2),
+    }  # fmt: skip
+    for text, draw in draws.items():
+        draw(x)
+        library.calls.clear()
+        draw(x)
+        waits = {"cuStreamSynchronize", "cuMemcpyDtoHAsync_v2", "cuCtxSynchronize"}
+        assert not waits & set(library.calls), text
+        draw(-x)
+        with pytest.raises(RuntimeError, match=text):
+            torch.cuda.synchronize()
 
 
 def test_a_training_step_as_a_graph(library: FakeLibrary) -> None:

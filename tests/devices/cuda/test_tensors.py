@@ -209,6 +209,39 @@ def test_other_libraries_see_the_memory(library: FakeLibrary) -> None:
     assert torch.equal(x.cpu()[1:], torch.tensor(X)[1:] + 1)
 
 
+def test_arrays_of_other_libraries(library: FakeLibrary) -> None:
+    """By DLPack where they have it, else by the CUDA array interface."""
+
+    class Array:
+        def __init__(self, x: Any, **more: Any) -> None:
+            self.x, self.more = x, more
+
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            return {**self.x.__cuda_array_interface__, **self.more}
+
+    class Both(Array):
+        def __dlpack__(self, **how: Any) -> Any:
+            return self.x.__dlpack__(**how)
+
+        def __dlpack_device__(self) -> Any:
+            return self.x.__dlpack_device__()
+
+    x = torch.tensor(X).cuda()
+    stream = torch.cuda.Stream()
+    for view in (x, x[:, 1:], x.t(), x[:0], x.half(), x > 0):
+        for array in (Array(view), Both(view), Array(view, stream=stream.cuda_stream)):
+            for make in (torch.as_tensor, torch.asarray):
+                seen = make(array)
+                assert (seen.device, seen.dtype) == (view.device, view.dtype)
+                assert seen.data_ptr() == view.data_ptr() or not view.numel()
+                assert torch.equal(seen.cpu(), view.cpu())
+            assert torch.as_tensor(array, device="cpu").device.type == "cpu"
+            assert torch.tensor(array, device="cuda").data_ptr() != view.data_ptr()
+    with pytest.raises(TypeError, match="masked"):
+        torch.as_tensor(Array(x, mask=x))
+
+
 def test_older_names(library: FakeLibrary) -> None:
     x = torch.ones(2, device="cuda")
     assert isinstance(x, torch.cuda.FloatTensor)

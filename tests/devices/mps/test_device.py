@@ -183,3 +183,13 @@ def test_autocast() -> None:
     with torch.autocast("mps", dtype=torch.bfloat16):
         assert (x @ x.t()).dtype is torch.bfloat16
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.float32
+
+
+def test_numbers_on_the_cpu_go_with_tensors_there() -> None:
+    x, n = torch.arange(6.0).view(2, 3).to("mps"), torch.tensor(2.0, requires_grad=True)
+    (x * n).sum().backward()
+    assert (n.grad.item(), n.grad.device.type) == (15, "cpu")
+    assert (x + torch.tensor(3, dtype=torch.float64)).tolist() == [[3, 4, 5], [6, 7, 8]]
+    assert torch.addmm(n.detach(), x, x.t()).tolist() == [[7, 16], [16, 52]]
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.nn.functional.mse_loss(x, torch.ones(2, 3))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import antorcha as torch
+from antorcha.core.device import backend
 from antorcha.core.lazy import lazy
 from antorcha.devices.gpu import fallback
 from antorcha.devices.numpy_semantics.draw import compute_draw
@@ -537,3 +538,29 @@ def test_refused_draws() -> None:
     for text, kind in wrong:
         with pytest.raises(kind):
             eval(text, names)
+
+
+def test_a_state_in_memory_draws_the_same() -> None:
+    """As a captured graph has it: seed and offset in a tensor; the draw's own offset is added."""
+    device, seed, start, more = backend(SIM), 77, 40, 8
+    state = torch.tensor([seed, start]).to("sim")
+    given: tuple[Any, ...]
+    for name, given, dtype in (
+        ("uniform", (-1.0, 3.0), "float32"), ("normal", (0.0, 2.0), "float64"),
+        ("random", (0, 99), "int64"), ("gamma", (None,), "float32"),
+        ("poisson", (None,), "float32"),
+    ):  # fmt: skip
+        what, out = Draw(name, given), empty(dtype, 300)
+        tensors = [torch.full((300,), 12.0).to("sim")] if None in given else []
+        layouts = [t._layout for t in tensors]
+        flat = [part for t in tensors for part in (t._storage, t._offset)]
+        plain = device.compile(what, (out._layout,), (int, int, *layouts))
+        plain.into(out._storage, 0, seed, start + more, *flat)
+        held, ins = empty(dtype, 300), (state._layout, int, *layouts)
+        device.compile(what, (held._layout,), ins).into(
+            held._storage, 0, state._storage, 0, more, *flat
+        )
+        assert torch.equal(held.cpu(), out.cpu()), name
+        numbers = [np.asarray(state.tolist()), more, *[array(t) for t in tensors]]
+        meaning = compute_draw(what, (held._layout,), ins)(numbers)[0]
+        assert np.allclose(meaning, array(held), rtol=1e-5), name

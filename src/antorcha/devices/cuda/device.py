@@ -16,6 +16,7 @@ import numpy as np
 
 from antorcha import config
 from antorcha.core import dtypes
+from antorcha.core.device import Device
 from antorcha.core.memo import kept
 from antorcha.devices.cuda import modules, native_launch
 from antorcha.devices.cuda.gpu import Gpu, gpu
@@ -33,6 +34,7 @@ from antorcha.runtime.memory import device_memory
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.memory.storage import Storage, new_storage, rooms, wrap, wrap_elsewhere
+from antorcha.runtime.philox import PhiloxGenerator
 
 MOST_COPIES = 4096  # kernels for copies between layouts that are kept
 Array = np.ndarray[Any, Any]
@@ -196,6 +198,17 @@ class CudaBackend:
         return kept(
             self.copies, (out, layout), lambda _: self.compile(what, (out,), (layout,)), MOST_COPIES
         )
+
+    def held_state(
+        self, generator: PhiloxGenerator, seed: int, offset: int, words: int
+    ) -> tuple[Layout, Storage, int, int] | None:
+        """The state of a draw that a graph is to repeat, anew each time."""
+        capture = self.gpu.stream.capture
+        if capture is None:
+            return None
+        where = L.contiguous((2,), dtypes.int64, Device("cuda", self.gpu.index))
+        storage, start = capture.held_state(generator, seed, offset, words)
+        return where, storage, 0, start
 
     # ---- for the launcher
     def in_machine_code(

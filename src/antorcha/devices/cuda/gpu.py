@@ -6,12 +6,15 @@ has a current context, too, for each thread; ``Gpu.use`` sets it where it is ano
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from antorcha.core.forks import held_over_forks
+from antorcha.core.hooks import set_stream_of
 from antorcha.devices.cuda import driver
 from antorcha.devices.cuda.memory import DeviceMemory
 from antorcha.devices.cuda.streams import StreamHandle
@@ -20,6 +23,9 @@ from antorcha.lang.native.machine import PTX_VERSIONS
 from antorcha.runtime.memory import device_memory
 from antorcha.runtime.memory.device_memory import DeviceHome, ForeignRecord
 from antorcha.runtime.memory.storage import Storage, wrap_elsewhere
+
+if TYPE_CHECKING:
+    from antorcha.runtime.tensor import Tensor
 
 ATTRIBUTES = {
     "max_threads_per_block": 1, "warp_size": 10, "clock_rate": 13, "multi_processor_count": 16,
@@ -92,6 +98,7 @@ class Gpu:
 
     def new_stream(self, priority: int) -> StreamHandle:
         """A stream beside the others; of a priority there are 32, which take turns."""
+        set_stream_of("cuda", on_stream_of)
         with _lock:
             self.use()
             least, greatest = ctypes.c_int(), ctypes.c_int()
@@ -113,6 +120,7 @@ class Gpu:
         for stream in self.all_streams():
             if stream.handle == address:
                 return stream
+        set_stream_of("cuda", on_stream_of)
         return self.external.setdefault(address, StreamHandle(self, address))
 
     def synchronize(self) -> None:
@@ -178,6 +186,24 @@ class _Here(threading.local):
 
 
 here = _Here()
+
+
+@contextlib.contextmanager
+def on_stream_of(tensor: Tensor) -> Iterator[None]:
+    """See ``hooks.stream_of``. What is captured stays on the stream that it is captured from."""
+    device = gpu(tensor._layout.device.index)
+    before, stream = device.stream, device.memory.stream_of(tensor._storage)
+    if stream is None or stream is before or device.memory.captures:
+        yield
+        return
+    kept = here.streams.get(device.index)
+    stream.wait_for_stream(before)
+    set_stream(device.index, stream)
+    try:
+        yield
+    finally:
+        set_stream(device.index, kept)
+    before.wait_for_stream(stream)
 
 
 def set_stream(index: int, stream: StreamHandle | None) -> None:
@@ -257,6 +283,7 @@ def forget() -> None:
     """The next question starts anew (for tests)."""
     _end_homes()
     _gpus.clear()
+    set_stream_of("cuda", None)
     here.__init__()  # type: ignore[misc]
     driver.forget()
 

@@ -4,6 +4,9 @@ While a stream is captured its kernels do not run, and what they write is undefi
 is replayed. The memory that they take stays the graph's own, so that every replay finds it at the
 same place. Nothing may be read by the host meanwhile, and nothing be copied from memory that is not
 pinned: such a call raises, and the capture is over.
+
+Random numbers are others at each replay: what draws reads where its generator stands from memory,
+which a replay fills in before, and the generator moves on by what the graph draws.
 """
 
 from __future__ import annotations
@@ -14,11 +17,15 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from antorcha.core.forks import held_over_forks
 from antorcha.devices.cuda.memory import GpuBlock
 from antorcha.devices.cuda.streams import StatusPage, StreamHandle
 from antorcha.errors import GraphError, MissingFeature, ValueRangeError
 from antorcha.runtime.memory.device_memory import GRAIN
+from antorcha.runtime.memory.storage import Storage, wrap_elsewhere
+from antorcha.runtime.philox import STATE_BYTES, PhiloxGenerator
 
 if TYPE_CHECKING:
     from antorcha.devices.cuda.gpu import Gpu
@@ -101,12 +108,36 @@ def _give_back_late(gpu: Gpu) -> None:
         _give_back(*each)
 
 
+class CapturedDraws:
+    """A generator that a graph draws from: its seed and offset in memory, as of the last replay.
+    ``words``: by how much the graph moves the offset."""
+
+    def __init__(self, generator: PhiloxGenerator, seed: int, offset: int, block: GpuBlock) -> None:
+        self.generator, self.seed, self.first, self.block = generator, seed, offset, block
+        self.words = 0
+        self.storage = wrap_elsewhere(block.address, block.nbytes, block)
+
+    def note(self, seed: int, offset: int, words: int) -> int:
+        """Where a draw begins that would have this seed and this offset, after the first."""
+        if seed != self.seed:
+            raise MissingFeature("manual_seed while a CUDA graph is captured: seed before a replay")
+        start = offset - self.first
+        self.words = max(self.words, start + words)
+        return start
+
+    def begin(self, stream: StreamHandle) -> None:
+        """Tells a replay that comes next in a stream where the generator stands."""
+        state = np.array(self.generator.take(self.words), np.int64)
+        stream.call("cuMemcpyHtoDAsync_v2", self.block.address, state.ctypes.data, state.nbytes)
+
+
 class Capture:
     """A capture under way, and afterwards the graph that it gave."""
 
     def __init__(self, stream: StreamHandle, pool: GraphPool, mode: str) -> None:
         self.stream, self.gpu, self.pool = stream, stream.gpu, pool
         self.graph = self.runnable = 0
+        self.draws: dict[PhiloxGenerator, CapturedDraws] = {}
         if mode not in MODES:
             names = ", ".join(MODES)
             raise ValueRangeError(f"capture_error_mode must be one of {names}, not {mode!r}")
@@ -137,6 +168,16 @@ class Capture:
             )
         return self.page
 
+    def held_state(
+        self, generator: PhiloxGenerator, seed: int, offset: int, words: int
+    ) -> tuple[Storage, int]:
+        """Where a draw of the graph finds the generator's state, and what it adds to the offset."""
+        draws = self.draws.get(generator)
+        if draws is None:
+            block = self.pool.allocate(STATE_BYTES, self.stream)
+            draws = self.draws[generator] = CapturedDraws(generator, seed, offset, block)
+        return draws.storage, draws.note(seed, offset, words)
+
     def end(self, keep: bool = True) -> None:
         """Ends it; the graph can be replayed from then on, unless it is not kept."""
         d, stream = self.gpu.driver, self.stream
@@ -148,6 +189,8 @@ class Capture:
             d.call("cuStreamEndCapture", stream.handle, ctypes.byref(out))
             self.graph = out.value or 0
         finally:
+            for draws in self.draws.values():
+                draws.generator.rewind(draws.first)
             stream.capture = None
             stream.show_page(stream.page)
             self.gpu.memory.capture_ended()
@@ -160,6 +203,8 @@ class Capture:
 
     def replay(self, stream: StreamHandle) -> None:
         """Runs the graph in a stream's order."""
+        for draws in self.draws.values():
+            draws.begin(stream)
         stream.call("cuGraphLaunch", self.runnable)
         stream.note("a CUDA graph")
         if self.page.used:

@@ -14,6 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from antorcha.core.forks import held_over_forks
+from antorcha.core.lazy import lazy
 from antorcha.devices.cuda import driver
 from antorcha.devices.cuda.streams import EventHandle, StreamHandle
 from antorcha.errors import OutOfMemoryError
@@ -25,12 +26,13 @@ from antorcha.runtime.memory.device_memory import (
     empty_pool,
     give,
 )
-from antorcha.runtime.memory.storage import Storage
+from antorcha.runtime.memory.storage import POOLED, Storage, base_of
 from antorcha.runtime.memory.storage_changes import hand_over
 
 if TYPE_CHECKING:
     from antorcha.devices.cuda.gpu import Gpu
 
+gpus = lazy("antorcha.devices.cuda.gpu")
 RELEASE_THRESHOLD, RESERVED_NOW, RESERVED_MOST = 4, 5, 6
 """Numbers of ``CUmemPool_attribute``."""
 PORTABLE = 1
@@ -164,9 +166,7 @@ class DeviceMemory:
         if self.limit is not None and self.bytes.current + room > self.limit:
             self.fail(asked, f"; this process may use {in_words(self.limit)}")
         for again in (False, True):
-            if again:
-                self.retries += 1
-                self.empty_cache()
+            self.retries += again
             if self.pool is not None:
                 status = d.status("cuMemAllocAsync", ctypes.byref(out), room, stream.handle)
             else:
@@ -175,6 +175,7 @@ class DeviceMemory:
                 return out.value
             if status != driver.OUT_OF_MEMORY:
                 raise self.gpu.fault("cuMemAllocAsync", status)
+            self.empty_cache()  # (the pool keeps what it has got of the system for it)
         self.fail(asked)
 
     def lasting(self, nbytes: int) -> GpuBlock:
@@ -290,10 +291,20 @@ class DeviceMemory:
         owner: GpuBlock = storage.owner
         return owner
 
+    def stream_of(self, storage: Storage) -> StreamHandle | None:
+        """The stream that a storage's memory was taken on; None where it is not this memory's."""
+        storage = base_of(storage)
+        if storage.flags & POOLED:
+            return self._stream_of(ForeignRecord(PooledBlock, storage._block))  # type: ignore[attr-defined]
+        return storage.owner.stream if isinstance(storage.owner, GpuBlock) else None
+
+    def _stream_of(self, block: ForeignRecord) -> StreamHandle:
+        pool = block.word("pool").value
+        return next(s for s in self.gpu.all_streams() if s.pool.address == pool)
+
     def _adopted(self, address: int) -> GpuBlock:
         block = ForeignRecord(PooledBlock, address)
-        pool = block.word("pool").value
-        stream = next(s for s in self.gpu.all_streams() if s.pool.address == pool)
+        stream = self._stream_of(block)
         where, room = block.word("address").value, block.word("room").value
         return GpuBlock(_Pooled(self, address), where, room, stream)
 
@@ -397,9 +408,9 @@ class PinnedMemory:
         with self.lock:
             address = self._from_kept(room)
             if not address:
-                address = driver.require().number(
-                    "cuMemHostAlloc", room, PORTABLE, kind=ctypes.c_void_p
-                )
+                here = gpus.gpu()
+                here.use()
+                address = here.driver.number("cuMemHostAlloc", room, PORTABLE, kind=ctypes.c_void_p)
             block = PinnedBlock(address, nbytes, room)
             bisect.insort(self.starts, address)
             self.blocks[address] = weakref.ref(block)
@@ -447,6 +458,7 @@ class PinnedMemory:
                     for event in each.events:
                         event.synchronize()
                     if d is not None and not d.forked:
+                        gpus.gpu().use()
                         d.call("cuMemFreeHost", each.address)
                     self.kept -= room
             self.free.clear()

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from antorcha.core.forks import held_over_forks
+from antorcha.devices.cuda.graphs import relaxed
 from antorcha.errors import NativeError
 from antorcha.lang.native.machine import nvptx
 
@@ -40,9 +41,11 @@ def function_of(gpu: Gpu, step: GridStep) -> int:
     found = _functions.get(key)
     if found is None:
         with _lock:
-            found = _functions.get(key) or load(gpu, spec.symbol, image_of(spec))
-            if step.shared:
-                gpu.driver.call("cuFuncSetAttribute", found, MOST_DYNAMIC_SHARED, step.shared)
+            image = image_of(spec)
+            with relaxed(gpu):  # (a graph may be captured)
+                found = _functions.get(key) or load(gpu, spec.symbol, image)
+                if step.shared:
+                    gpu.driver.call("cuFuncSetAttribute", found, MOST_DYNAMIC_SHARED, step.shared)
             _functions[key] = found
     return found
 

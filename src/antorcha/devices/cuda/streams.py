@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from antorcha import config
 from antorcha.devices.cuda import driver, frames
 from antorcha.errors import AcceleratorError, MissingFeature
 from antorcha.runtime.memory.device_memory import (
@@ -63,10 +64,14 @@ class Report(NamedTuple):
         """The error of a code, with a note of how it was found, and of the line that asked."""
         error = self.fail(code)
         shapes = ", ".join([str(tuple(o.shape)) for o in self.operands if hasattr(o, "shape")])
+        found = f"{self.name} of {shapes} on {where} found it"
+        if config.sync:
+            error.add_note(f"({found}.)")
+            return error
         asked = f"It was asked for at {line}. " if line else ""
         error.add_note(
-            f"({self.name} of {shapes} on {where} found it; it is told when the GPU is waited for. "
-            f"{asked}ANTORCHA_SYNC=1 in the environment tells it at the line that is wrong.)"
+            f"({found}; it is told when the GPU is waited for. {asked}"
+            "ANTORCHA_SYNC=1 in the environment tells it at the line that is wrong.)"
         )
         return error
 

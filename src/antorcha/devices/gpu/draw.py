@@ -61,6 +61,7 @@ from antorcha.lang.native import (
     f32,
     f64,
     fma,
+    i32,
     i64,
     inline,
     maximum,
@@ -132,11 +133,25 @@ def block_of(counter, key):
 
 
 @inline
-def lane_block(P, words, lane, number):
-    """Block number ``number`` of a lane, after the offset."""
-    seed, offset = u64(number_of(P, words, 1)), u64(number_of(P, words, 2))
-    start = (offset >> 2) + u64(number)
-    return block_of([u32(start), u32(start >> 32), u32(lane), u32(0)], [u32(seed), u32(seed >> 32)])
+def seed_and_start(P, words):
+    """The seed, and the number of the first block after the offset."""
+    offset = u64(number_of(P, words, 2))
+    if P.is_number[1]:
+        seed = u64(number_of(P, words, 1))
+    else:
+        state = operand_place(P, words, 1)
+        seed = u64(state[0])
+        offset += u64(state[1])
+    return seed, offset >> 2
+
+
+@inline
+def block_from(P, words, lane, number, tries):
+    """A lane's block so many after the offset, and of its tries the one of that number."""
+    seed, first = seed_and_start(P, words)
+    start = first + u64(number)
+    counter = [u32(start), u32(start >> 32), u32(lane), u32(tries)]
+    return block_of(counter, [u32(seed), u32(seed >> 32)])
 
 
 @inline
@@ -286,7 +301,7 @@ def draw_grid(words: ptr[i64], *, P) -> void:
     places = [operand_place(P, words, static(3 + k)) for k in static(range(columns - 1))]
     first = turn * static(LANES * P.each) + lane
     if first < n:
-        numbers = raw_numbers(P, lane_block(P, words, lane, turn))
+        numbers = raw_numbers(P, block_from(P, words, lane, turn, i32(0)))
         for u in static(range(P.each)):
             i = first + static(u * LANES)
             if i < n:
@@ -323,7 +338,7 @@ def plan_draw(what: Draw, outs: Sequence[Layout], ins: Sequence[Any]) -> GridPla
         raise Unsupported(f"{dims} dims")
     index = index_type(operands, count + LANES * each)
     types = tuple([o.dtype for o in operands])
-    key = what.distribution, types, index, each, dims, given
+    key = what.distribution, types, index, each, dims, given, type(ins[0]) is Layout
     template = kept(
         _templates, key,
         lambda _: DrawGrid(out, ins, index, what.distribution, each, dims, given), MOST_KEPT,

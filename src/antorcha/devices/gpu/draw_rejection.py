@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from antorcha.devices.gpu.draw import (
     LANE_BLOCKS,
-    block_of,
+    block_from,
     crossed,
     normal_pair,
     parameters,
     unit,
 )
-from antorcha.devices.gpu.frame import THREADS, number_of, offsets_of, operand_place
+from antorcha.devices.gpu.frame import THREADS, offsets_of, operand_place
 from antorcha.devices.math.exponential import exp
 from antorcha.devices.math.logarithm import log, log1p
 from antorcha.lang.native import (
@@ -37,8 +37,6 @@ from antorcha.lang.native import (
     select,
     sqrt,
     static,
-    u32,
-    u64,
     void,
 )
 from antorcha.lang.native.grid import block, thread
@@ -55,10 +53,7 @@ TINY = {f32: 1.1754943508222875e-38, f64: 2.2250738585072014e-308}
 @inline
 def block_of_try(P, words, place, number):
     """Four words. ``place``: the lane, and how many numbers it has made before."""
-    seed, offset = u64(number_of(P, words, 1)), u64(number_of(P, words, 2))
-    start = (offset >> 2) + u64(place[1])
-    counter = [u32(start), u32(start >> 32), u32(place[0]), u32(number)]
-    return block_of(counter, [u32(seed), u32(seed >> 32)])
+    return block_from(P, words, place[0], place[1], number)
 
 
 @inline

@@ -14,6 +14,7 @@ import numpy as np
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.fallback import compile_on_host
 from antorcha.devices.gpu.frame import DynamicPlan, GridPlan, GridStep
+from antorcha.devices.gpu.host_numbers import compile_beside_host
 from antorcha.devices.gpu.templates import plan_for
 from antorcha.devices.numpy_semantics.host import results_of
 from antorcha.errors import OutOfRange
@@ -77,6 +78,9 @@ def compile_for(
     device: Any, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
 ) -> Launch:
     """A description as kernels, or, where no template covers it, as NumPy's work on the host."""
+    beside = compile_beside_host(device, what, outs, ins)
+    if beside is not None:
+        return beside
     device.plan_here()
     try:
         plan = plan_for(what, outs, ins)

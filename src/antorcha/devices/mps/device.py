@@ -8,6 +8,7 @@ from typing import Any
 from antorcha.core import dtypes
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.gpu.fallback import compile_on_host
+from antorcha.devices.gpu.host_numbers import compile_beside_host
 from antorcha.devices.mps import memory
 from antorcha.devices.mps.draws import compute_draw
 from antorcha.devices.mps.expressions import Compute, cast, compute_pointwise
@@ -86,6 +87,9 @@ class MLXBackend:
     host_memory = False
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+        beside = compile_beside_host(self, what, outs, ins)
+        if beside is not None:
+            return beside
         layouts = [each for each in (*outs, *ins) if isinstance(each, Layout)]
         for each in layouts:
             check_dtype(each.dtype)

@@ -119,7 +119,10 @@ def compute_draw(
     real = np.dtype(np.float64 if wide else np.float32)
 
     def compute(values: list[Any]) -> Sequence[Any]:
-        seed, offset, *tensors = values
+        state, offset, *tensors = values
+        seed = int(np.ravel(state)[0])
+        if isinstance(ins[0], Layout):
+            offset += int(state[1])
         if what.distribution in REJECTING:
             own = [np.transpose(t, order).ravel() for t in tensors]
             found = rejected(what.distribution, seed, offset, layout.numel, real, own)

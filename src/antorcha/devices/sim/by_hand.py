@@ -9,6 +9,7 @@ import numpy as np
 from antorcha.core.lazy import lazy
 from antorcha.devices.gpu.frame import GridStep
 from antorcha.devices.sim.device import grid_runner, target
+from antorcha.devices.sim.streams import current
 from antorcha.errors import ArgumentError
 from antorcha.lang.native.grid import PARAMETER_WORDS
 
@@ -61,7 +62,7 @@ def launch(
     words[: len(given)] = given
     code = kernel.on_grid(target(), threads, **static).addr
     step = GridStep(kernel, static, grid, threads, tuple(range(len(given))))
-    grid_runner().launch(kernel.__name__, code, words, step)
+    current().give(lambda: grid_runner().launch(kernel.__name__, code, words, step))
 
 
 def _word(k: int, operand: Any) -> int:

@@ -17,14 +17,14 @@ from antorcha.core.lazy import lazy
 from antorcha.devices.gpu.frame import GridPlan, GridStep, planning
 from antorcha.devices.gpu.launcher import check_inside, compile_for
 from antorcha.devices.gpu.templates import attends
-from antorcha.devices.sim import recording
-from antorcha.devices.sim.memory import DeviceBlock, memory, reach
+from antorcha.devices.sim import recording, streams
+from antorcha.devices.sim.memory import DeviceBlock, is_pinned, memory, new_pinned, reach
 from antorcha.errors import NativeError, OutOfRange
 from antorcha.lang.kernels import Description, Launch, MatMul
 from antorcha.lang.native.grid import GridThread
 from antorcha.lang.native.machine import Target, simulated
 from antorcha.runtime.memory.layout import Layout
-from antorcha.runtime.memory.storage import Storage, wrap_elsewhere
+from antorcha.runtime.memory.storage import Storage, as_numpy, wrap_elsewhere
 
 runner = lazy("antorcha.devices.sim.runner")
 
@@ -35,15 +35,15 @@ def target() -> Target:
     return simulated(reach.spec())
 
 
-def new_storage(nbytes: int) -> Storage:
-    """A storage in the simulator's memory, poisoned."""
-    block = DeviceBlock(nbytes)
+def new_storage(nbytes: int, shared: bool = False) -> Storage:
+    """A storage in the simulator's memory, poisoned; ``shared``: for all streams to read."""
+    block = DeviceBlock(nbytes, shared)
     return wrap_elsewhere(block.address, nbytes, block)
 
 
 def new_constant(array: np.ndarray[Any, Any]) -> Storage:
     """A storage in the simulator's memory with an array's elements in row-major order."""
-    storage = new_storage(array.nbytes)
+    storage = new_storage(array.nbytes, shared=True)
     memory.bytes_at(storage.ptr, array.nbytes)[:] = np.frombuffer(array.tobytes(), np.uint8)
     return storage
 
@@ -128,22 +128,59 @@ class SimulatedBackend:
     def from_host(self, array: np.ndarray[Any, Any], out: Layout) -> Storage:
         storage = new_storage(out.nbytes)
         if out.numel:
-            view(out, storage, 0)[...] = array
+            self.write(array, out, storage, 0)
         return storage
 
     def to_host(self, layout: Layout, storage: Storage, offset: int) -> np.ndarray[Any, Any]:
+        """The elements, when all that the current stream was given before is done."""
+        streams.current().run()
         return view(layout, storage, offset).copy()
 
     def write(self, array: Any, layout: Layout, storage: Storage, offset: int) -> None:
-        """Copies an array of the host's to where a tensor lies."""
-        view(layout, storage, offset)[...] = array
+        """Copies an array of the host's, as it is now, to where a tensor lies."""
+        target = view(layout, storage, offset)
+        if streams.is_delayed():
+            array = np.array(array)
+        streams.current().give(lambda: np.copyto(target, array, casting="unsafe"))
+
+    def receive(
+        self, source: Any, layout: Layout, storage: Storage, offset: int, out: Layout, wait: bool
+    ) -> Storage:
+        """A copy of another device's tensor; the host's memory is read later where it is pinned and
+        the copy need not wait."""
+        pinned = is_pinned(storage)
+        if wait or not out.numel or not pinned:
+            result = self.from_host(source.to_host(layout, storage, offset), out)
+            if pinned:
+                streams.current().run()
+            return result
+        result = new_storage(out.nbytes)
+        target = view(out, result, 0)
+
+        def copy() -> None:
+            target[...] = source.to_host(layout, storage, offset)
+
+        streams.current().give(copy, at_once=False)
+        return result
+
+    def deliver(
+        self, layout: Layout, storage: Storage, offset: int, out: Layout
+    ) -> Storage:  # fmt: skip
+        """A copy in the host's memory, which is there when the stream has been waited for."""
+        result = new_pinned(out.nbytes)
+        if out.numel:
+            steps = tuple([s * out.itemsize for s in out.strides])
+            source = view(layout, storage, offset)
+            target = as_numpy(result, 0, tuple(out.shape), steps, out.dtype.np)
+            streams.current().give(lambda: np.copyto(target, source), at_once=False)
+        return result
 
     # ---- for the launcher
     def load(self, step: GridStep) -> int:
         return int(step.kernel.on_grid(target(), step.threads, **step.static).addr)
 
     def launch(self, name: str, kernel: int, words: np.ndarray[Any, Any], step: GridStep) -> None:
-        grid_runner().launch(name, kernel, words, step)
+        streams.current().give(lambda: grid_runner().launch(name, kernel, words, step))
 
     def in_machine_code(
         self, loaded: Any, what: Description, outs: Sequence[Layout], ins: Sequence[Any]
@@ -154,6 +191,7 @@ class SimulatedBackend:
         return new_constant(array)
 
     def numbers(self, storage: Storage, count: int) -> list[int]:
+        streams.current().run()
         found: list[int] = memory.bytes_at(storage.ptr, 8 * count).view(np.int64).tolist()
         return found
 
@@ -162,7 +200,7 @@ class SimulatedBackend:
 
     def finish(self, name: str, status: SimulatedStatus | None) -> None:
         if status is not None:
-            status.check()
+            streams.current().give(status.check)
 
 
 def view(layout: Layout, storage: Storage, offset: int) -> np.ndarray[Any, Any]:

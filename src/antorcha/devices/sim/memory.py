@@ -18,16 +18,18 @@ from typing import Any
 
 import numpy as np
 
+from antorcha.devices.sim import streams
 from antorcha.lang.native import Global, array, i64, native, ptr, raw, struct, u8, void
 from antorcha.runtime.memory.alloc import OutOfMemory
+from antorcha.runtime.memory.storage import Storage, base_of, wrap
 
 TAG = 1 << 62
 ARENA = 1 << 34  # bytes of address space wanted; pages are taken when they are written
 LEAST_ARENA = 1 << 20
 GRAIN = 16
+POISON = 0xFF  # NaN as a float, -1 as an integer
 ALIGNED = 256  # as a GPU's allocator gives it
 GAP = 64  # bytes between allocations that belong to none
-POISON = 0xFF  # NaN as a float, -1 as an integer
 NOWHERE_BYTES = 4096
 STATE_WORDS = 11  # of `ArenaState`, before `nowhere`
 
@@ -214,12 +216,39 @@ memory = SimulatedMemory()
 
 
 class DeviceBlock:
-    """Owns an allocation: it is given back when the last storage over it goes."""
+    """Owns an allocation: it is given back when the last storage over it goes, in the order of the
+    stream that was current when it was taken. ``shared``: all streams read it."""
 
-    __slots__ = ("__weakref__", "address")
+    __slots__ = ("__weakref__", "address", "others", "queue")
 
-    def __init__(self, nbytes: int) -> None:
-        self.address = memory.allocate(nbytes)
+    def __init__(self, nbytes: int, shared: bool = False) -> None:
+        self.address, self.queue = memory.allocate(nbytes), streams.current()
+        self.others: list[streams.WorkQueue] | None = None if shared else []
+
+    def used_by(self, queue: streams.WorkQueue) -> None:
+        """Another stream reads or writes it: what it was given is done before the block goes."""
+        if self.others is not None and queue is not self.queue:
+            self.others.append(queue)
 
     def __del__(self) -> None:
-        memory.release(self.address)
+        address = self.address
+        streams.release_after(lambda: memory.release(address), self.queue, self.others)
+
+
+# ---- memory of the host that copies do not wait for
+class PinnedRoom:
+    """Owns memory of the host that the simulated GPU copies from, and to, when it comes to it."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.bytes = np.full(nbytes, POISON, np.uint8)
+
+
+def new_pinned(nbytes: int) -> Storage:
+    """A storage in such memory, which nobody has written."""
+    room = PinnedRoom(nbytes)
+    return wrap(room.bytes.ctypes.data, nbytes, room)
+
+
+def is_pinned(storage: Storage) -> bool:
+    """Is it such memory, or a part of it?"""
+    return isinstance(base_of(storage).owner, PinnedRoom)

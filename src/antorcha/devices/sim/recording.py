@@ -11,6 +11,7 @@ import numpy as np
 
 from antorcha.devices.gpu.frame import GridStep
 from antorcha.devices.sim.memory import memory
+from antorcha.devices.sim.streams import synchronize
 from antorcha.lang.native.grid import GridThread
 
 SHARED = GridThread.fields["shared_bytes"][0]
@@ -90,9 +91,11 @@ def recording() -> Iterator[list[SimulatedLaunch]]:
     [('in0', 0, 4), ('out0', 0, 4)]
     """
     found: list[SimulatedLaunch] = []
+    synchronize()
     _launches.append(found)
     try:
         yield found
+        synchronize()
     finally:
         _launches.remove(found)
 

@@ -248,6 +248,8 @@ def fit_one(gradient: Tensor, layout: Layout) -> Tensor:
         if have.dtype.kind == "c" and layout.dtype.kind != "c":
             gradient = T.real(gradient)
         gradient = T.to_dtype(gradient, layout.dtype)
+    if have.device is not layout.device:  # (a number on the CPU beside a device's tensor)
+        gradient = T.to_device(gradient, layout.device)
     return gradient
 
 

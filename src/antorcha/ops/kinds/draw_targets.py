@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from antorcha.core import dtypes
 from antorcha.core.device import Device, backend
 from antorcha.core.lazy import Array, lazy, np
 from antorcha.core.memo import kept
 from antorcha.core.shapes import broadcast_strides
 from antorcha.core.symbols import Untold
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError
-from antorcha.lang.kernels import Draw, Launch
+from antorcha.lang.kernels import Check, Draw, Launch
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.memory import layout as L
@@ -140,11 +141,15 @@ class DeviceTarget:
         numbers = tuple([None if isinstance(p, Tensor) else p for p in parameters])
         what = Draw(distribution, numbers)
         ins = [_expanded(p._layout, layout) for p in tensors]
-        key = distribution, repr(numbers), layout, *ins
-        launch = kept(_launches, key, lambda _: _compiled(what, layout, ins), MOST_LAUNCHES)
+        words = philox.words_used(what, layout)
+        seed, offset = self.generator.take(words)
+        hold = getattr(backend(layout.device), "held_state", None)
+        held = None if hold is None else hold(self.generator, seed, offset, words)
+        where, *state = (int, seed, offset) if held is None else held
+        key = distribution, repr(numbers), layout, where, *ins
+        launch = kept(_launches, key, lambda _: _compiled(what, layout, where, ins), MOST_LAUNCHES)
         if layout.numel:
             flat = [part for p in tensors for part in (p._storage, p._offset)]
-            state = self.generator.take(philox.words_used(what, layout))
             launch.into(self.storage, self.offset, *state, *flat)
 
     def drawn(self, distribution: str, shape: Any, dtype: Any, *parameters: Any) -> Tensor:
@@ -154,6 +159,13 @@ class DeviceTarget:
         target = DeviceTarget(self.name, layout, storage, 0, self.generator, False)
         target.fill(distribution, *parameters, kinds="fiub")
         return target.tensor()
+
+    def require(self, good: Tensor, refuse: Callable[[int], BaseException]) -> None:
+        """Stops what runs on the device unless a flag is set: ``refuse(0)`` is raised at once, or
+        when the device is next waited for."""
+        flag = L.contiguous((1,), dtypes.uint8, good._layout.device)
+        launch = kept(_launches, (refuse, flag), lambda _: _stop(flag, refuse), MOST_LAUNCHES)
+        launch.into(good._storage, good._offset)
 
     def write(self, values: Tensor) -> None:
         """Copies a tensor to the target."""
@@ -165,8 +177,12 @@ MOST_LAUNCHES = 1024
 plans.on_flush(_launches.clear)
 
 
-def _compiled(what: Draw, layout: Layout, ins: list[Layout]) -> Launch:
-    return backend(layout.device).compile(what, (layout,), (int, int, *ins))
+def _compiled(what: Draw, layout: Layout, seed: Any, ins: list[Layout]) -> Launch:
+    return backend(layout.device).compile(what, (layout,), (seed, int, *ins))
+
+
+def _stop(flag: Layout, refuse: Callable[[int], BaseException]) -> Launch:
+    return backend(flag.device).compile(Check(1, 2, refuse), (), (flag,))
 
 
 def _expanded(layout: Layout, like: Layout) -> Layout:

@@ -136,6 +136,8 @@ def plan_exprs(
         result = outs
         for expr, out in zip(exprs, outs, strict=True):
             _check_out(op.name, shape, expr.dtype, out)
+            if out.device is not device:
+                _two_devices(op.name, out, next(i for i in tensors if i.device is device))
     wide = [expanded(i, result[0].shape) if isinstance(i, L.Layout) else i for i in ins]
     launch = backend(device).compile(Pointwise(exprs), result, wide)
     if guard is not None:

@@ -33,7 +33,7 @@ from antorcha.core.structs import struct
 from antorcha.errors import DtypeError, ShapeError
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Launch, Pointwise, Reduce
-from antorcha.ops.kinds.operands import expanded
+from antorcha.ops.kinds.operands import common_device, expanded
 from antorcha.ops.kinds.params import static_key
 from antorcha.ops.kinds.record import Op
 from antorcha.ops.kinds.steps import Steps, in_steps
@@ -122,7 +122,8 @@ class ReductionOp(Op):
 
     def plan(self, given: Arguments, outs: tuple[Layout, ...] | None) -> Plan:
         statics = given.statics
-        layout = given.layouts[0]
+        where = common_device(self.name, given.layouts)
+        layout = given.layouts[0].like(device=where)
         layouts = [expanded(each, layout.shape) for each in given.layouts]
         dims = self.reduced(statics, layout)
         dtype = self.result_dtype(layout.dtype, statics.get("dtype"))
@@ -134,7 +135,7 @@ class ReductionOp(Op):
             [self.out_layout(layout, kept, keepdim, out or dtype) for out in fold.outs]
         )
         full = [self.expand(o, layout, kept, keepdim) for o in result]
-        device = backend(layout.device)
+        device = backend(where)
         acc = fold.acc or self.accumulate_in(layout.dtype, dtype)
         if fold.before is None:
             launch = device.compile(describe(fold, layouts, dims, acc, self.name), full, layouts)
@@ -172,7 +173,7 @@ class ReductionOp(Op):
         assert fold.before is not None
         layout = layouts[0]
         kept = [d for d in range(layout.ndim) if d not in dims]
-        small = L.contiguous(tuple([layout.shape[d] for d in kept]), acc, layout.device)
+        small = L.contiguous(tuple([layout.shape[d] for d in kept]), acc, full[0].device)
         wide = self.expand(small, layout, kept, False)
         results = full[:-1] if fold.give_before else full
         first = device.compile(

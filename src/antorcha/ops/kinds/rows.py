@@ -22,7 +22,7 @@ from antorcha.core.memo import kept
 from antorcha.core.structs import struct
 from antorcha.lang.expr import RowInput, RowProgram, trace_rows
 from antorcha.lang.kernels import Rows
-from antorcha.ops.kinds.operands import check_outs
+from antorcha.ops.kinds.operands import check_outs, common_device
 from antorcha.ops.kinds.params import static_key
 from antorcha.ops.kinds.record import Op
 from antorcha.runtime.call.plan import FRESH, MANY, Plan, make
@@ -55,7 +55,7 @@ class Row:
 def plan_rows(op: Op, given: Arguments, outs: tuple[Layout, ...] | None) -> Plan:
     """Plans a row program along one dim."""
     row: Row = op.apply_fn(given.seen)
-    device = given.layouts[0].device
+    device = common_device(op.name, given.layouts)
     result = tuple([L.contiguous(tuple(shape), dtype, device) for shape, dtype in row.outs])
     if outs is not None:
         check_outs(op.name, result, outs)

@@ -526,6 +526,13 @@ def is_readonly(storage: Storage) -> bool:
     return bool(storage.flags & LOCKED)
 
 
+def base_of(storage: Storage) -> Storage:
+    """The storage that this one is a part of, or itself."""
+    while isinstance(storage.owner, Storage):
+        storage = storage.owner
+    return storage
+
+
 def as_numpy(
     storage: Storage,
     byte_offset: int,

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antorcha.core.device import CPU
 from antorcha.core.lazy import lazy
 from antorcha.devices.cuda.libraries import loader
 from antorcha.devices.emit import Unsupported
@@ -46,7 +47,7 @@ def compile_by_library(
 ) -> Launch | None:
     """A launch of a library's function; None where no library computes it."""
     found = _PLANNERS.get(type(what))
-    if found is None:
+    if found is None or any([isinstance(i, Layout) and i.device is CPU for i in ins]):
         return None
     try:
         planner: Planner = getattr(*found)

@@ -7,7 +7,7 @@ lie for scores, and transposed for results, whose weights are the scores' own fr
 
 Halves are multiplied as they are. A float32 is the sum of three bfloat16s, its planes, and a
 product the sum of those of six pairs of planes: the other three are less than its last bit. The
-planes of the operands are written to temporaries first (``attention_planes``): [plane, head, row,
+planes of the operands are written to temporaries first (``attention_planes``): [head, row, plane,
 feature], features padded by zeros.
 
 ``P.whole[k]``: do rows of 16 bytes of operand k lie together? Then they are copied by the hardware
@@ -118,9 +118,8 @@ def sources_of(P, words, k, place, depth, rows, head):
     """Where the planes of operand k's matrix of a head begin."""
     if not P.split:
         return [place]
-    own = device_pointer(bf16, words[static(P.planes_at[k])]) + head * rows * depth
-    step = word(P, words, "heads") * rows * depth
-    return [own, own + step, own + step * 2]
+    own = device_pointer(bf16, words[static(P.planes_at[k])]) + head * rows * static(PLANES * depth)
+    return [own + static(p * depth) for p in static(range(PLANES))]
 
 
 # --------------------------------------------------------------------------------------- planes
@@ -174,11 +173,11 @@ def attention_planes(words: ptr[i64], *, P) -> void:
             inside = column + k < features
             offset = select(inside, at + (column + k) * P.I(words[6]), P.I(0))
             x[k] = select(inside, bounded(load_element(P, words, 0, place, offset)), f32(0))
-        to = device_pointer(u32, words[1])
+        to = device_pointer(u32, words[1]) + (line * static(PLANES * pairs) + column // 2)
         low, high = x[0], x[1]
         for p in static(range(PLANES)):
             both = pack_pair(bf16, low, high)
-            to[count * p + i] = both
+            to[static(p * pairs)] = both
             low = low - bitcast(f32, both << 16)
             high = high - bitcast(f32, both & u32(0xFFFF0000))
 
@@ -189,14 +188,13 @@ def fetch_rows(P, words, k, room, depth, sources, begin, limit, size):
     """Begins to copy a tile of operand k's rows from ``begin`` on; zeros from row ``limit`` and
     feature ``size`` on."""
     if P.split:
-        for p in static(range(PLANES)):
-            to = room + static(p * P.tile_size(depth))
-            copy_pieces(P, to, depth, sources[p], P.I(depth), begin, limit, P.I(depth))
+        row = P.I(static(PLANES * depth))
+        copy_pieces(P, room, depth, sources, row, begin, limit, P.I(depth))
     else:
         row = word(P, words, static(f"row{k}"))
         if P.whole[k]:
             if i64(sources[0]) % 16 == 0:
-                copy_pieces(P, room, depth, sources[0], row, begin, limit, size)
+                copy_pieces(P, room, depth, sources, row, begin, limit, size)
             else:
                 copy_each(P, words, k, room, depth, sources[0], begin, limit, size)
         else:
@@ -204,8 +202,8 @@ def fetch_rows(P, words, k, room, depth, sources, begin, limit, size):
 
 
 @inline
-def copy_pieces(P, room, depth, place, row, begin, limit, size):
-    """Begins to copy eight features at a time."""
+def copy_pieces(P, room, depth, places, row, begin, limit, size):
+    """Begins to copy eight features of each plane at a time."""
     inner = static(depth // PIECE)
     t = P.I(thread())
     line = P.I(P.U(t) // inner)
@@ -214,30 +212,34 @@ def copy_pieces(P, room, depth, place, row, begin, limit, size):
         to = room + (line * static(depth + PIECE) + column)
         lines = static(P.threads // inner)
         if begin + static(P.columns) <= limit and size == static(depth):
-            source = place + ((begin + line) * row + column)
+            at = (begin + line) * row + column
             for u in static(range(P.columns // lines)):
-                copy_piece(to + static(u * lines * (depth + PIECE)), source, i32(2 * PIECE))
-                source = source + row * lines
+                for p in static(range(P.planes)):
+                    room_at = to + static(u * lines * (depth + PIECE) + p * P.tile_size(depth))
+                    copy_piece(room_at, places[p] + at, i32(2 * PIECE))
+                at = at + row * lines
         else:
             for u in static(range(P.columns // lines)):
                 own = begin + line + static(u * lines)
                 few = select(own < limit, size - column, P.I(0))
                 room_at = to + static(u * lines * (depth + PIECE))
-                copy_few(P, room_at, place, own * row + column, few)
+                copy_few(P, room_at, depth, places, own * row + column, few)
     else:
         for piece in range(t, static(P.columns * inner), static(P.threads)):
             own = P.I(piece) // inner
             at = P.I(piece) % inner * PIECE
             few = select(begin + own < limit, size - at, P.I(0))
             to = room + (own * static(depth + PIECE) + at)
-            copy_few(P, to, place, (begin + own) * row + at, few)
+            copy_few(P, to, depth, places, (begin + own) * row + at, few)
 
 
 @inline
-def copy_few(P, to, place, at, few):
-    """Begins to copy a piece, of which ``few`` features are there."""
+def copy_few(P, to, depth, places, at, few):
+    """Begins to copy a piece of each plane, of which ``few`` features are there."""
     count = max(min(few, P.I(PIECE)), P.I(0))
-    copy_piece(to, place + select(count > 0, at, P.I(0)), i32(count * 2))
+    at = select(count > 0, at, P.I(0))
+    for p in static(range(P.planes)):
+        copy_piece(to + static(p * P.tile_size(depth)), places[p] + at, i32(count * 2))
 
 
 @inline
@@ -265,7 +267,8 @@ def row_fragments(P, words, k, sources, depth, first, limit, size):
     ]
     if P.split:
         for p in static(range(PLANES)):
-            load_pairs(P, sources[p], P.I(depth), first, limit, P.I(depth), found, p)
+            row = P.I(static(PLANES * depth))
+            load_pairs(P, sources[p], row, first, limit, P.I(depth), found, p)
     else:
         row = word(P, words, static(f"row{k}"))
         if P.paired[k]:
@@ -351,14 +354,18 @@ def add_rows(P, weights, room, depth, totals):
 
 @inline
 def multiply(P, lefts, rights, totals, n):
-    """Adds products to a fragment and the one beside it."""
+    """Adds products to a fragment and the one beside it. Those of planes are added up apart, then
+    added by an operation that rounds: tensor cores cut off, which over many tiles errs far more."""
+    one, other = totals[n], totals[n + 1]
+    if P.split:
+        one, other = [f32(0)] * 4, [f32(0)] * 4
     for i, j in static(P.pairs):
         y = rights[j]
-        one = mma(P.T, lefts[i], [y[0], y[1]], totals[n])
-        other = mma(P.T, lefts[i], [y[2], y[3]], totals[n + 1])
-        for k in static(range(4)):
-            totals[n][k] = one[k]
-            totals[n + 1][k] = other[k]
+        one = mma(P.T, lefts[i], [y[0], y[1]], one)
+        other = mma(P.T, lefts[i], [y[2], y[3]], other)
+    for k in static(range(4)):
+        totals[n][k] = totals[n][k] + one[k] if P.split else one[k]
+        totals[n + 1][k] = totals[n + 1][k] + other[k] if P.split else other[k]
 
 
 @inline

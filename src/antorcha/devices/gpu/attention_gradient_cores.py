@@ -292,6 +292,10 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
     ]
     copy_tile(P, words, sources, first_room, second_room, P.I(0), begin, limit)
     copy_sums(P, words, places, head, sums_room, P.I(0), begin)
+    bases = [[f32(0)] * 2 for a in static(range(P.atoms))]
+    means = [[f32(0)] * 2 for a in static(range(P.atoms))]
+    if P.by_query:
+        row_sums(P, words, places, head, row, bases, means)
     lefts = row_fragments(
         P, words, static(P.own[0]),
         both_sources(P, words, static(P.own[0]), places, rows, head), P.depth, row, rows,
@@ -304,10 +308,6 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
             both_sources(P, words, static(P.own[1]), places, rows, head), P.wide, row, rows,
             word(P, words, "width"),
         )  # fmt: skip
-    bases = [[f32(0)] * 2 for a in static(range(P.atoms))]
-    means = [[f32(0)] * 2 for a in static(range(P.atoms))]
-    if P.by_query:
-        row_sums(P, words, places, head, row, bases, means)
     totals = nothing(P, static(P.depth if P.by_scores else 0))
     values = nothing(P, static(P.wide if P.by_weights else 0))
     stage = P.I(0)

@@ -2,8 +2,10 @@
 
 As in ``grid``, each name has three forms. In the simulator the lanes of a warp show each other
 their parts of the matrices, in the layouts that NVIDIA's PTX manual gives ("Matrix multiply-
-accumulate operation using mma", "ldmatrix"), so that a kernel's own layouts are tested. A copy is
-done there no earlier than its thread waits for it: until then its place is poisoned.
+accumulate operation using mma", "ldmatrix"), so that a kernel's own layouts are tested. What they
+add up is cut off after 24 bits, not rounded, as tensor cores do (M. Fasi et al., "Numerical
+behavior of NVIDIA tensor cores", 2021), so that long sums err there as much. A copy is done no
+earlier than its thread waits for it: until then its place is poisoned.
 """
 
 from __future__ import annotations
@@ -17,9 +19,23 @@ from antorcha.lang.native.function import native
 from antorcha.lang.native.grid import MOST_COPIES, WARP, GridThread
 from antorcha.lang.native.intrinsics import bitcast, memcpy, memset, static
 from antorcha.lang.native.semantics import convert
-from antorcha.lang.native.types import Ty, f16, f32, i32, i64, ptr, raw, u8, u16, u32, u64, void
+from antorcha.lang.native.types import (
+    Ty,
+    f16,
+    f32,
+    f64,
+    i32,
+    i64,
+    ptr,
+    raw,
+    u8,
+    u16,
+    u32,
+    u64,
+    void,
+)
 from antorcha.lang.native.values import V, intrinsic
-from antorcha.lang.native.vectors import fma
+from antorcha.lang.native.vectors import fabs, fma
 
 PIECE = 16  # bytes of a copy, and of a row of an 8 x 8 matrix of halves
 UNALIGNED = 1 << 62  # an address in the simulator's memory, but of no allocation: it is reported
@@ -30,11 +46,21 @@ TF32_BITS = 0xFFFFE000
 
 # ---- the simulator
 @native
+def cut_off(x: f64) -> f32:
+    """The nearest f32 that is no farther from zero."""
+    near = f32(x)
+    if fabs(f64(near)) > fabs(x) and near - near == f32(0):  # (not infinite)
+        near = bitcast(f32, bitcast(u32, near) - 1)
+    return near  # type: ignore[no-any-return]
+
+
+@native
 def multiply_shown(t: ptr[GridThread], *, T: Any) -> void:
     """Adds a lane's share of the product of the fragments that its warp shows to ``product``."""
     lane = t.index[0] % WARP
     row = lane // 4
     quad = lane % 4
+    sums = [f64(t.product[k]) for k in static(range(4))]
     for pair in range(8):  # of neighbours along the depth; of TF32, a single number
         left = t + (row * 4 + pair % 4 - lane)
         for column in static(range(2)):
@@ -46,12 +72,14 @@ def multiply_shown(t: ptr[GridThread], *, T: Any) -> void:
                 if T is f32:
                     a = bitcast(f32, x & static(TF32_BITS))
                     b = bitcast(f32, y & static(TF32_BITS))
-                    t.product[at] = fma(a, b, t.product[at])
+                    sums[at] = fma(f64(a), f64(b), sums[at])
                 else:
                     for odd in static(range(2)):
-                        a = f32(bitcast(T, u16(x >> static(16 * odd))))
-                        b = f32(bitcast(T, u16(y >> static(16 * odd))))
-                        t.product[at] = fma(a, b, t.product[at])
+                        a = f64(bitcast(T, u16(x >> static(16 * odd))))
+                        b = f64(bitcast(T, u16(y >> static(16 * odd))))
+                        sums[at] = fma(a, b, sums[at])
+    for k in static(range(4)):
+        t.product[k] = cut_off(sums[k])
 
 
 @native
@@ -162,10 +190,17 @@ def _of_warp(x: Any, name: str) -> tuple[list[Any], int]:
     return found, number - first
 
 
+def _cut_off(x: Any) -> Any:
+    near = np.float32(x)
+    if np.isfinite(near) and abs(near) > abs(x):
+        near = np.nextafter(near, np.float32(0))
+    return near
+
+
 def _python_mma(T: Ty, a: Any, b: Any, c: Any) -> list[Any]:
     warp, lane = _of_warp(([int(x) for x in a], [int(x) for x in b]), "mma")
     row, quad = divmod(lane, 4)
-    result = list(c)
+    result = [np.float64(x) for x in c]
     for pair in range(8):
         left = warp[row * 4 + pair % 4][0]
         for at in range(4):
@@ -173,13 +208,13 @@ def _python_mma(T: Ty, a: Any, b: Any, c: Any) -> list[Any]:
             words = x, low[pair // 4]
             if T is f32:
                 p, q = [bitcast(f32, np.uint32(w & TF32_BITS)) for w in words]
-                result[at] = fma(p, q, result[at])
+                result[at] += np.float64(p) * np.float64(q)
                 continue
             for shift in (0, 16):
                 halves = [np.uint16(w >> shift & 0xFFFF) for w in words]
-                p, q = [convert(f32, bitcast(T, half)) for half in halves]
-                result[at] = fma(p, q, result[at])
-    return result
+                p, q = [np.float64(convert(f32, bitcast(T, half))) for half in halves]
+                result[at] += p * q
+    return [_cut_off(x) for x in result]
 
 
 def _python_tf32(x: Any) -> Any:

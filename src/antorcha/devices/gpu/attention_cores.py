@@ -16,11 +16,12 @@ from antorcha.devices.gpu.attention_frame import (
     AttentionCode,
     add_rows,
     as_lefts,
+    beginning,
     fetch_rows,
     places_of,
     product_by_rows,
     row_fragments,
-    sources_of,
+    source_of,
     store_rows,
     word,
 )
@@ -176,13 +177,13 @@ def attention_cores(words: ptr[i64], *, P) -> void:
     query = static(P.nout - 1 + QUERY)
     key = static(P.nout - 1 + KEY)
     value = static(P.nout - 1 + VALUE)
-    keys = sources_of(P, words, key, places[key], P.depth, limit, head)
-    values = sources_of(P, words, value, places[value], P.wide, limit, head)
+    keys = source_of(P, words, key, places[key], P.depth, limit, head)
+    values = source_of(P, words, value, places[value], P.wide, limit, head)
     if P.causal:
         limit = min(limit, first + static(P.rows))
     copy_tile(P, words, keys, values, keys_room, values_room, P.I(0), P.I(0), limit)
     lefts = row_fragments(
-        P, words, query, sources_of(P, words, query, places[query], P.depth, queries, head),
+        P, words, query, source_of(P, words, query, places[query], P.depth, queries, head),
         P.depth, row, queries, word(P, words, "features"),
     )  # fmt: skip
     signs = u32(words[static(P.word["signs"])])
@@ -216,5 +217,7 @@ def attention_cores(words: ptr[i64], *, P) -> void:
             )  # fmt: skip
         stage = 1 - stage
         begin = begin + static(P.columns)
-    finish_rows(P, words, places[SUM], row, queries, tops, totals, sums)
-    store_rows(P, words, OUT, places[OUT], P.wide, row, queries, word(P, words, "width"), sums)
+    finish_rows(P, words, beginning(places[SUM]), row, queries, tops, totals, sums)
+    store_rows(
+        P, words, OUT, beginning(places[OUT]), P.wide, row, queries, word(P, words, "width"), sums
+    )

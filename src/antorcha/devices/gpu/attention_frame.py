@@ -108,18 +108,31 @@ def word(P, words, name):
 
 @inline
 def places_of(P, words, head):
-    """Where each operand's matrix of a head begins."""
+    """Where each operand lies, and how far on its matrix of a head begins. (The compiler would keep
+    their sums in two registers each.)"""
     at = offsets_of(P, words, P.dim_words, P.dims, static(P.nops), head)
-    return [operand_place(P, words, k) + at[k] for k in static(range(P.nops))]
+    return [(operand_place(P, words, k), at[k]) for k in static(range(P.nops))]
 
 
 @inline
-def sources_of(P, words, k, place, depth, rows, head):
-    """Where the planes of operand k's matrix of a head begin."""
+def beginning(place):
+    """Where the matrix of a head begins."""
+    return place[0] + place[1]
+
+
+@inline
+def source_of(P, words, k, place, depth, rows, head):
+    """The place that operand k's matrix of a head is read from: its own, or that of its planes."""
     if not P.split:
-        return [place]
-    own = device_pointer(bf16, words[static(P.planes_at[k])]) + head * rows * static(PLANES * depth)
-    return [own + static(p * depth) for p in static(range(PLANES))]
+        return place
+    own = device_pointer(bf16, words[static(P.planes_at[k])])
+    return own, head * rows * static(PLANES * depth)
+
+
+@inline
+def row_step(P, words, k, depth):
+    """From a row of what operand k is read from to the next."""
+    return P.I(static(PLANES * depth)) if P.split else word(P, words, static(f"row{k}"))
 
 
 # --------------------------------------------------------------------------------------- planes
@@ -184,62 +197,62 @@ def attention_planes(words: ptr[i64], *, P) -> void:
 
 # ------------------------------------------------------------------------------- shared memory
 @inline
-def fetch_rows(P, words, k, room, depth, sources, begin, limit, size):
+def fetch_rows(P, words, k, room, depth, source, begin, limit, size):
     """Begins to copy a tile of operand k's rows from ``begin`` on; zeros from row ``limit`` and
     feature ``size`` on."""
+    row = row_step(P, words, k, depth)
     if P.split:
-        row = P.I(static(PLANES * depth))
-        copy_pieces(P, room, depth, sources, row, begin, limit, P.I(depth))
-    else:
-        row = word(P, words, static(f"row{k}"))
-        if P.whole[k]:
-            if i64(sources[0]) % 16 == 0:
-                copy_pieces(P, room, depth, sources, row, begin, limit, size)
-            else:
-                copy_each(P, words, k, room, depth, sources[0], begin, limit, size)
+        copy_pieces(P, room, depth, source, row, begin, limit, P.I(depth))
+    elif P.whole[k]:
+        if i64(beginning(source)) % 16 == 0:
+            copy_pieces(P, room, depth, source, row, begin, limit, size)
         else:
-            copy_each(P, words, k, room, depth, sources[0], begin, limit, size)
+            copy_each(P, words, k, room, depth, beginning(source), begin, limit, size)
+    else:
+        copy_each(P, words, k, room, depth, beginning(source), begin, limit, size)
 
 
 @inline
-def copy_pieces(P, room, depth, places, row, begin, limit, size):
+def copy_pieces(P, room, depth, source, row, begin, limit, size):
     """Begins to copy eight features of each plane at a time."""
     inner = static(depth // PIECE)
     t = P.I(thread())
     line = P.I(P.U(t) // inner)
     column = (t - line * inner) * PIECE
+    place, start = source
     if P.threads % inner == 0 and P.columns * inner % P.threads == 0:
         to = room + (line * static(depth + PIECE) + column)
         lines = static(P.threads // inner)
+        at = start + (begin + line) * row + column
         if begin + static(P.columns) <= limit and size == static(depth):
-            at = (begin + line) * row + column
             for u in static(range(P.columns // lines)):
                 for p in static(range(P.planes)):
                     room_at = to + static(u * lines * (depth + PIECE) + p * P.tile_size(depth))
-                    copy_piece(room_at, places[p] + at, i32(2 * PIECE))
+                    copy_piece(room_at, place + at + static(p * depth), i32(2 * PIECE))
                 at = at + row * lines
         else:
             for u in static(range(P.columns // lines)):
-                own = begin + line + static(u * lines)
-                few = select(own < limit, size - column, P.I(0))
+                few = select(begin + line + static(u * lines) < limit, size - column, P.I(0))
                 room_at = to + static(u * lines * (depth + PIECE))
-                copy_few(P, room_at, depth, places, own * row + column, few)
+                copy_few(P, room_at, depth, place, at, few)
+                at = at + row * lines
     else:
         for piece in range(t, static(P.columns * inner), static(P.threads)):
             own = P.I(piece) // inner
             at = P.I(piece) % inner * PIECE
             few = select(begin + own < limit, size - at, P.I(0))
             to = room + (own * static(depth + PIECE) + at)
-            copy_few(P, to, depth, places, (begin + own) * row + at, few)
+            copy_few(P, to, depth, place, start + (begin + own) * row + at, few)
 
 
 @inline
-def copy_few(P, to, depth, places, at, few):
+def copy_few(P, to, depth, place, at, few):
     """Begins to copy a piece of each plane, of which ``few`` features are there."""
     count = max(min(few, P.I(PIECE)), P.I(0))
     at = select(count > 0, at, P.I(0))
     for p in static(range(P.planes)):
-        copy_piece(to + static(p * P.tile_size(depth)), places[p] + at, i32(count * 2))
+        room_at = to + static(p * P.tile_size(depth))
+        copy_piece(room_at, place + at + static(p * depth), i32(count * 2))
 
 
 @inline
@@ -259,32 +272,30 @@ def copy_each(P, words, k, room, depth, place, begin, limit, size):
 
 # ------------------------------------------------------------------------------------ fragments
 @inline
-def row_fragments(P, words, k, sources, depth, first, limit, size):
+def row_fragments(P, words, k, source, depth, first, limit, size):
     """This warp's rows of operand k from ``first`` on, as left factors; zeros outside."""
     found = [
         [[[u32(0)] * 4 for p in static(range(P.planes))] for c in static(range(depth // FULL))]
         for a in static(range(P.atoms))
     ]
+    row = row_step(P, words, k, depth)
     if P.split:
-        for p in static(range(PLANES)):
-            row = P.I(static(PLANES * depth))
-            load_pairs(P, sources[p], row, first, limit, P.I(depth), found, p)
-    else:
-        row = word(P, words, static(f"row{k}"))
-        if P.paired[k]:
-            if i64(sources[0]) % 16 == 0:
-                load_pairs(P, sources[0], row, first, limit, size, found, 0)
-            else:
-                load_each(P, words, k, sources[0], first, limit, size, found)
+        load_pairs(P, depth, source, row, first, limit, P.I(depth), found)
+    elif P.paired[k]:
+        if i64(beginning(source)) % 16 == 0:
+            load_pairs(P, depth, source, row, first, limit, size, found)
         else:
-            load_each(P, words, k, sources[0], first, limit, size, found)
+            load_each(P, words, k, beginning(source), first, limit, size, found)
+    else:
+        load_each(P, words, k, beginning(source), first, limit, size, found)
     return found
 
 
 @inline
-def load_pairs(P, place, row, first, limit, size, found, p):
+def load_pairs(P, depth, source, row, first, limit, size, found):
     """Fragments of neighbours that lie together."""
     lane = P.I(thread()) % WARP
+    place, start = source
     for a in static(range(P.atoms)):
         for h in static(range(2)):
             own = first + static(a * 16 + h * 8) + lane // 4
@@ -292,9 +303,10 @@ def load_pairs(P, place, row, first, limit, size, found, p):
                 for side in static(range(2)):
                     column = static(c * FULL + side * 8) + lane % 4 * 2
                     inside = (own < limit) & (column < size)
-                    at = select(inside, own * row + column, P.I(0))
-                    pair = ptr[u32](place + at)[0]
-                    found[a][c][p][h + 2 * side] = select(inside, pair, u32(0))
+                    at = select(inside, start + own * row + column, P.I(0))
+                    for p in static(range(P.planes)):
+                        pair = ptr[u32](place + at + static(p * depth))[0]
+                        found[a][c][p][h + 2 * side] = select(inside, pair, u32(0))
 
 
 @inline

@@ -16,11 +16,12 @@ from antorcha.devices.gpu.attention_frame import (
     AttentionCode,
     add_rows,
     as_lefts,
+    beginning,
     fetch_rows,
     places_of,
     product_by_rows,
     row_fragments,
-    sources_of,
+    source_of,
     store_rows,
     word,
 )
@@ -79,8 +80,8 @@ class GradientCode(AttentionCode):
 
 @inline
 def means_of(P, words, head):
-    """Where the sums of a head's G O lie."""
-    return device_pointer(f32, words[static(P.head)]) + head * word(P, words, "queries")
+    """Where the sums of G O lie, and the number of a head's first."""
+    return device_pointer(f32, words[static(P.head)]), head * word(P, words, "queries")
 
 
 @inline
@@ -96,7 +97,8 @@ def base_of(P, x):
 def element_of(P, words, k, place, row, column, inside):
     """An element as f32, or zero."""
     at = row * word(P, words, static(f"row{k}")) + column * word(P, words, static(f"column{k}"))
-    return select(inside, f32(load_element(P, words, k, place, select(inside, at, P.I(0)))), f32(0))
+    x = load_element(P, words, k, beginning(place), select(inside, at, P.I(0)))
+    return select(inside, f32(x), f32(0))
 
 
 @inline
@@ -105,31 +107,32 @@ def row_sums(P, words, places, head, row, bases, means):
     lane = P.I(thread()) % WARP
     queries, width = word(P, words, "queries"), word(P, words, "width")
     step = word(P, words, static(f"column{SUM}"))
-    stored = means_of(P, words, head)
+    stored, start = means_of(P, words, head)
     for a in static(range(P.atoms)):
         for h in static(range(2)):
             own = row + static(a * 16 + h * 8) + lane // 4
             inside = own < queries
-            x = places[SUM][select(inside, own * step, P.I(0))]
+            x = beginning(places[SUM])[select(inside, own * step, P.I(0))]
             bases[a][h] = base_of(P, x)
             total = f32(0)
             for c in static(range(P.wide // 4)):
                 column = static(c * 4) + lane % 4
                 found = inside & (column < width)
                 o = element_of(P, words, OUT, places[OUT], own, column, found)
-                total = fma(o, element_of(P, words, GRAD, places[GRAD], own, column, found), total)
+                g = element_of(P, words, GRAD, places[GRAD], own, column, found)
+                total = fma(o, g, total)
             for mask in static(QUAD):
                 total = total + swap_lanes(total, mask)
             means[a][h] = total
             if lane % 4 == 0 and inside:
-                stored[own] = total
+                stored[start + own] = total
 
 
 @inline
-def both_sources(P, words, k, places, rows, head):
-    """Where the planes of an operand begin."""
+def own_source(P, words, k, places, rows, head):
+    """What the rows of an operand are read from."""
     depth = static(P.depth if k in (QUERY, KEY) else P.wide)
-    return sources_of(P, words, k, places[k], depth, rows, head)
+    return source_of(P, words, k, places[k], depth, rows, head)
 
 
 @inline
@@ -158,10 +161,12 @@ def copy_sums(P, words, places, head, room, stage, begin):
     if not P.by_query and t < P.columns:
         inside = begin + t < queries
         at = select(inside, begin + t, P.I(0))
-        x = places[SUM][at * word(P, words, static(f"column{SUM}"))]
+        place, start = places[SUM]
+        x = place[start + at * word(P, words, static(f"column{SUM}"))]
         to = room + (stage * static(2 * P.columns) + t)
         to[0] = base_of(P, x)
-        to[static(P.columns)] = select(inside, means_of(P, words, head)[at], f32(0))
+        stored, start = means_of(P, words, head)
+        to[static(P.columns)] = select(inside, stored[start + at], f32(0))
 
 
 @inline
@@ -220,10 +225,10 @@ def add_tile(
         edge = edge | (end > row + 1 if P.by_query else begin < row + static(P.atoms * 16))
     if edge:
         hide(P, scores, grads, row, begin, limit)
-    if P.by_weights:
-        add_rows(P, as_lefts(P, scores), second, P.wide, values)
     if P.by_scores:
         add_rows(P, as_lefts(P, grads), first, P.depth, totals)
+    if P.by_weights:
+        add_rows(P, as_lefts(P, scores), second, P.wide, values)
 
 
 @inline
@@ -252,12 +257,12 @@ def store_results(P, words, places, row, totals, values):
                 for k in static(range(4)):
                     totals[a][n][k] = totals[a][n][k] * scale
         store_rows(
-            P, words, P.result, places[P.result], P.depth, row, limit, word(P, words, "features"),
-            totals,
+            P, words, P.result, beginning(places[P.result]), P.depth, row, limit,
+            word(P, words, "features"), totals,
         )  # fmt: skip
     if P.by_weights:
         store_rows(
-            P, words, VALUE_GRADIENT, places[VALUE_GRADIENT], P.wide, row, limit,
+            P, words, VALUE_GRADIENT, beginning(places[VALUE_GRADIENT]), P.wide, row, limit,
             word(P, words, "width"), values,
         )  # fmt: skip
 
@@ -288,7 +293,7 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
             begin = top // static(P.columns) * static(P.columns)
     rows, count = (queries, keys) if P.by_query else (keys, queries)
     sources = [
-        both_sources(P, words, static(P.beside[n]), places, count, head) for n in static(range(2))
+        own_source(P, words, static(P.beside[n]), places, count, head) for n in static(range(2))
     ]
     copy_tile(P, words, sources, first_room, second_room, P.I(0), begin, limit)
     copy_sums(P, words, places, head, sums_room, P.I(0), begin)
@@ -298,14 +303,14 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
         row_sums(P, words, places, head, row, bases, means)
     lefts = row_fragments(
         P, words, static(P.own[0]),
-        both_sources(P, words, static(P.own[0]), places, rows, head), P.depth, row, rows,
+        own_source(P, words, static(P.own[0]), places, rows, head), P.depth, row, rows,
         word(P, words, "features"),
     )  # fmt: skip
     others = lefts
     if P.by_scores:
         others = row_fragments(
             P, words, static(P.own[1]),
-            both_sources(P, words, static(P.own[1]), places, rows, head), P.wide, row, rows,
+            own_source(P, words, static(P.own[1]), places, rows, head), P.wide, row, rows,
             word(P, words, "width"),
         )  # fmt: skip
     totals = nothing(P, static(P.depth if P.by_scores else 0))

@@ -18,6 +18,7 @@ from antorcha.devices.gpu.attention_frame import (
     as_lefts,
     beginning,
     fetch_rows,
+    no_sums,
     places_of,
     product_by_rows,
     row_fragments,
@@ -194,7 +195,7 @@ def attention_cores(words: ptr[i64], *, P) -> void:
                     lefts[a][c][p][k] = lefts[a][c][p][k] ^ signs
     tops = [[f32(float("-inf"))] * 2 for a in static(range(P.atoms))]
     totals = [[f32(0)] * 2 for a in static(range(P.atoms))]
-    sums = [[[f32(0)] * 4 for n in static(range(P.wide // 8))] for a in static(range(P.atoms))]
+    sums = no_sums(P, P.wide)
     stage = P.I(0)
     begin = P.I(0)
     while begin < limit:

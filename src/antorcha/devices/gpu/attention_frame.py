@@ -79,7 +79,6 @@ class AttentionCode(GridTemplate):
         self.rows = self.warps * self.atoms * 16
         self.split = self.types[0] is f32
         self.planes = PLANES if self.split else 1
-        self.pairs = PAIRS if self.split else PAIRS[-1:]
         self.T = bf16 if self.split else self.types[0]
         self.U = u32 if index is i32 else u64
         self.whole = [o.dtype.itemsize == 2 and lies_whole(o) for o in operands]
@@ -331,12 +330,19 @@ def load_each(P, words, k, place, first, limit, size, found):
 
 
 @inline
+def no_sums(P, columns):
+    """Fragments of sums of this warp's rows: zeros."""
+    return [[[f32(0)] * 4 for n in static(range(columns // 8))] for a in static(range(P.atoms))]
+
+
+@inline
 def product_by_rows(P, lefts, room, depth):
-    """The products of this warp's rows with a tile's rows: the scores."""
+    """The products of this warp's rows with a tile's rows: the scores. The least products of planes
+    are added up apart, where little is cut off."""
     lane = P.I(thread()) % WARP
     pitch = static(depth + PIECE)
     own = room + ((lane % 8 + lane // 16 * 8) * pitch + lane // 8 % 2 * 8)
-    found = [[[f32(0)] * 4 for n in static(range(P.columns // 8))] for a in static(range(P.atoms))]
+    found, least = no_sums(P, P.columns), no_sums(P, static(P.columns if P.split else 0))
     for c in static(range(depth // FULL)):
         for n in static(range(0, P.columns // 8, 2)):
             y = [
@@ -344,13 +350,20 @@ def product_by_rows(P, lefts, room, depth):
                 for p in static(range(P.planes))
             ]
             for a in static(range(P.atoms)):
-                multiply(P, lefts[a][c], y, found[a], n)
+                if P.split:
+                    multiply(P, static(PAIRS[:-1]), lefts[a][c], y, least[a], n)
+                multiply(P, static(PAIRS[-1:]), lefts[a][c], y, found[a], n)
+    if P.split:
+        for a in static(range(P.atoms)):
+            for n in static(range(P.columns // 8)):
+                add_sums(found[a][n], least[a][n])
     return found
 
 
 @inline
 def add_rows(P, weights, room, depth, totals):
-    """Adds a tile's rows, by their weights."""
+    """Adds a tile's rows, by their weights. Products of planes are added up apart, then added by
+    operations that round: what tensor cores add to a long sum they cut off each time."""
     lane = P.I(thread()) % WARP
     pitch = static(depth + PIECE)
     own = room + ((lane % 8 + lane // 8 % 2 * 8) * pitch + lane // 16 * 8)
@@ -361,23 +374,31 @@ def add_rows(P, weights, room, depth, totals):
                 for p in static(range(P.planes))
             ]
             for a in static(range(P.atoms)):
-                multiply(P, weights[a][c], y, totals[a], n)
+                if P.split:
+                    found = no_sums(P, 16)[0]
+                    multiply(P, PAIRS, weights[a][c], y, found, 0)
+                    for m in static(range(2)):
+                        add_sums(totals[a][static(n + m)], found[m])
+                else:
+                    multiply(P, static(PAIRS[-1:]), weights[a][c], y, totals[a], n)
 
 
 @inline
-def multiply(P, lefts, rights, totals, n):
-    """Adds products to a fragment and the one beside it. Those of planes are added up apart, then
-    added by an operation that rounds: tensor cores cut off, which over many tiles errs far more."""
-    one, other = totals[n], totals[n + 1]
-    if P.split:
-        one, other = [f32(0)] * 4, [f32(0)] * 4
-    for i, j in static(P.pairs):
-        y = rights[j]
-        one = mma(P.T, lefts[i], [y[0], y[1]], one)
-        other = mma(P.T, lefts[i], [y[2], y[3]], other)
+def add_sums(sums, more):
     for k in static(range(4)):
-        totals[n][k] = totals[n][k] + one[k] if P.split else one[k]
-        totals[n + 1][k] = totals[n + 1][k] + other[k] if P.split else other[k]
+        sums[k] = sums[k] + more[k]
+
+
+@inline
+def multiply(P, pairs, lefts, rights, totals, n):
+    """Adds products of pairs of planes to a fragment and the one beside it."""
+    for i, j in static(pairs):
+        y = rights[j]
+        one = mma(P.T, lefts[i], [y[0], y[1]], totals[n])
+        other = mma(P.T, lefts[i], [y[2], y[3]], totals[n + 1])
+        for k in static(range(4)):
+            totals[n][k] = one[k]
+            totals[n + 1][k] = other[k]
 
 
 @inline

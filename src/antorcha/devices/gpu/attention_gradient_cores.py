@@ -18,6 +18,7 @@ from antorcha.devices.gpu.attention_frame import (
     as_lefts,
     beginning,
     fetch_rows,
+    no_sums,
     places_of,
     product_by_rows,
     row_fragments,
@@ -57,6 +58,7 @@ QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT, QUERY, KEY, VALUE, OUT, SUM, GRAD 
 SOURCES = (QUERY, KEY, VALUE, GRAD)
 GRADIENT_WORDS = ("heads", "queries", "keys", "features", "width", "tiles", "scale")
 LOG2_E = 1.4426950408889634
+AHEAD = 8  # elements of a row of G and O that a thread reads at once
 QUAD = (1, 2)  # lanes that share rows of fragments differ in these bits
 
 
@@ -107,6 +109,18 @@ def row_sums(P, words, places, head, row, bases, means):
     lane = P.I(thread()) % WARP
     queries, width = word(P, words, "queries"), word(P, words, "width")
     step = word(P, words, static(f"column{SUM}"))
+    column = lane % 4
+    while column < width:
+        for u in static(range(AHEAD // P.atoms)):
+            at = column + static(4 * u)
+            for a in static(range(P.atoms)):
+                for h in static(range(2)):
+                    own = row + static(a * 16 + h * 8) + lane // 4
+                    found = (own < queries) & (at < width)
+                    o = element_of(P, words, OUT, places[OUT], own, at, found)
+                    g = element_of(P, words, GRAD, places[GRAD], own, at, found)
+                    means[a][h] = fma(o, g, means[a][h])
+        column = column + static(4 * AHEAD // P.atoms)
     stored, start = means_of(P, words, head)
     for a in static(range(P.atoms)):
         for h in static(range(2)):
@@ -114,18 +128,10 @@ def row_sums(P, words, places, head, row, bases, means):
             inside = own < queries
             x = beginning(places[SUM])[select(inside, own * step, P.I(0))]
             bases[a][h] = base_of(P, x)
-            total = f32(0)
-            for c in static(range(P.wide // 4)):
-                column = static(c * 4) + lane % 4
-                found = inside & (column < width)
-                o = element_of(P, words, OUT, places[OUT], own, column, found)
-                g = element_of(P, words, GRAD, places[GRAD], own, column, found)
-                total = fma(o, g, total)
             for mask in static(QUAD):
-                total = total + swap_lanes(total, mask)
-            means[a][h] = total
+                means[a][h] = means[a][h] + swap_lanes(means[a][h], mask)
             if lane % 4 == 0 and inside:
-                stored[start + own] = total
+                stored[start + own] = means[a][h]
 
 
 @inline
@@ -232,11 +238,6 @@ def add_tile(
 
 
 @inline
-def nothing(P, depth):
-    return [[[f32(0)] * 4 for n in static(range(depth // 8))] for a in static(range(P.atoms))]
-
-
-@inline
 def reaches(P, row, begin):
     """Does a tile hold anything for this warp's rows?"""
     if P.causal:
@@ -313,8 +314,8 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
             own_source(P, words, static(P.own[1]), places, rows, head), P.wide, row, rows,
             word(P, words, "width"),
         )  # fmt: skip
-    totals = nothing(P, static(P.depth if P.by_scores else 0))
-    values = nothing(P, static(P.wide if P.by_weights else 0))
+    totals = no_sums(P, static(P.depth if P.by_scores else 0))
+    values = no_sums(P, static(P.wide if P.by_weights else 0))
     stage = P.I(0)
     while begin < limit:
         wait_copies(0)

@@ -295,17 +295,19 @@ def load_pairs(P, depth, source, row, first, limit, size, found):
     """Fragments of neighbours that lie together."""
     lane = P.I(thread()) % WARP
     place, start = source
+    column = lane % 4 * 2
     for a in static(range(P.atoms)):
         for h in static(range(2)):
             own = first + static(a * 16 + h * 8) + lane // 4
+            at = place + (start + min(own, limit - 1) * row + column)
             for c in static(range(len(found[a]))):
                 for side in static(range(2)):
-                    column = static(c * FULL + side * 8) + lane % 4 * 2
-                    inside = (own < limit) & (column < size)
-                    at = select(inside, start + own * row + column, P.I(0))
+                    inside = (own < limit) & (column + static(c * FULL + side * 8) < size)
                     for p in static(range(P.planes)):
-                        pair = ptr[u32](place + at + static(p * depth))[0]
-                        found[a][c][p][h + 2 * side] = select(inside, pair, u32(0))
+                        pair = u32(0)
+                        if inside:
+                            pair = ptr[u32](at + static(p * depth + c * FULL + side * 8))[0]
+                        found[a][c][p][h + 2 * side] = pair
 
 
 @inline

@@ -299,13 +299,13 @@ def load_pairs(P, depth, source, row, first, limit, size, found):
     for a in static(range(P.atoms)):
         for h in static(range(2)):
             own = first + static(a * 16 + h * 8) + lane // 4
-            at = place + (start + min(own, limit - 1) * row + column)
+            left = select(own < limit, size - column, P.I(0))
+            at = place + (start + own * row + column)
             for c in static(range(len(found[a]))):
                 for side in static(range(2)):
-                    inside = (own < limit) & (column + static(c * FULL + side * 8) < size)
                     for p in static(range(P.planes)):
                         pair = u32(0)
-                        if inside:
+                        if left > static(c * FULL + side * 8):
                             pair = ptr[u32](at + static(p * depth + c * FULL + side * 8))[0]
                         found[a][c][p][h + 2 * side] = pair
 
@@ -318,17 +318,17 @@ def load_each(P, words, k, place, first, limit, size, found):
     for a in static(range(P.atoms)):
         for h in static(range(2)):
             row = first + static(a * 16 + h * 8) + lane // 4
-            at = row * word(P, words, static(f"row{k}"))
+            left = select(row < limit, size - lane % 4 * 2, P.I(0))
+            at = row * word(P, words, static(f"row{k}")) + lane % 4 * 2 * step
             for c in static(range(len(found[a]))):
                 for side in static(range(2)):
-                    column = static(c * FULL + side * 8) + lane % 4 * 2
-                    inside = (row < limit) & (column < size)
-                    low = place[select(inside, at + column * step, P.I(0))]
-                    both = inside & (column + 1 < size)
-                    high = place[select(both, at + (column + 1) * step, P.I(0))]
-                    bits = select(inside, u32(bitcast(u16, low)), u32(0))
-                    bits = bits | select(both, u32(bitcast(u16, high)), u32(0)) << 16
+                    bits = u32(0)
+                    if left > static(c * FULL + side * 8):
+                        bits = u32(bitcast(u16, place[at]))
+                    if left > static(c * FULL + side * 8 + 1):
+                        bits = bits | u32(bitcast(u16, place[at + step])) << 16
                     found[a][c][0][h + 2 * side] = bits
+                    at = at + step * 8
 
 
 @inline

@@ -19,7 +19,7 @@ from antorcha.devices.gpu.attention_frame import (
     beginning,
     fetch_rows,
     no_sums,
-    places_of,
+    place_of,
     product_by_rows,
     row_fragments,
     source_of,
@@ -102,8 +102,8 @@ def weigh(P, scores, scale, tops, totals, sums):
 
 
 @inline
-def finish_rows(P, words, place, row, queries, tops, totals, sums):
-    """Divides by the sums of the weights, whose logarithms go to ``place``."""
+def finish_rows(P, words, head, row, queries, tops, totals, sums):
+    """Divides by the sums of the weights, whose logarithms are written where they are asked for."""
     lane = P.I(thread()) % WARP
     for a in static(range(P.atoms)):
         for h in static(range(2)):
@@ -111,6 +111,7 @@ def finish_rows(P, words, place, row, queries, tops, totals, sums):
             for mask in static(QUAD):
                 total = total + swap_lanes(total, mask)
             if P.nout == 2:
+                place = beginning(place_of(P, words, SUM, head))
                 own = row + static(a * 16 + h * 8) + lane // 4
                 if lane % 4 == 0 and own < queries:
                     top = select(total == f32(0), f32(0), tops[a][h])
@@ -171,20 +172,19 @@ def attention_cores(words: ptr[i64], *, P) -> void:
     b = P.I(block())
     tile = word(P, words, "tiles") - 1 - b // heads  # (the longest first, where they differ)
     head = b % heads
-    places = places_of(P, words, head)
     first = tile * static(P.rows)
     row = first + P.I(thread()) // WARP * static(P.atoms * 16)
     limit = word(P, words, "keys")
     query = static(P.nout - 1 + QUERY)
     key = static(P.nout - 1 + KEY)
     value = static(P.nout - 1 + VALUE)
-    keys = source_of(P, words, key, places[key], P.depth, limit, head)
-    values = source_of(P, words, value, places[value], P.wide, limit, head)
+    keys = source_of(P, words, key, P.depth, limit, head)
+    values = source_of(P, words, value, P.wide, limit, head)
     if P.causal:
         limit = min(limit, first + static(P.rows))
     copy_tile(P, words, keys, values, keys_room, values_room, P.I(0), P.I(0), limit)
     lefts = row_fragments(
-        P, words, query, source_of(P, words, query, places[query], P.depth, queries, head),
+        P, words, query, source_of(P, words, query, P.depth, queries, head),
         P.depth, row, queries, word(P, words, "features"),
     )  # fmt: skip
     signs = u32(words[static(P.word["signs"])])
@@ -218,7 +218,15 @@ def attention_cores(words: ptr[i64], *, P) -> void:
             )  # fmt: skip
         stage = 1 - stage
         begin = begin + static(P.columns)
-    finish_rows(P, words, beginning(places[SUM]), row, queries, tops, totals, sums)
+    finish_rows(P, words, head, row, queries, tops, totals, sums)
     store_rows(
-        P, words, OUT, beginning(places[OUT]), P.wide, row, queries, word(P, words, "width"), sums
+        P,
+        words,
+        OUT,
+        place_of(P, words, OUT, head),
+        P.wide,
+        row,
+        queries,
+        word(P, words, "width"),
+        sums,
     )

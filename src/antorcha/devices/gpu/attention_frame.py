@@ -106,11 +106,11 @@ def word(P, words, name):
 
 
 @inline
-def places_of(P, words, head):
-    """Where each operand lies, and how far on its matrix of a head begins. (The compiler would keep
-    their sums in two registers each.)"""
-    at = offsets_of(P, words, P.dim_words, P.dims, static(P.nops), head)
-    return [(operand_place(P, words, k), at[k]) for k in static(range(P.nops))]
+def place_of(P, words, k, head):
+    """Where operand k lies, and how far on its matrix of a head begins. (The compiler would keep
+    their sum in two registers.)"""
+    at = offsets_of(P, words, P.dim_words, P.dims, static(P.nops), head, k)
+    return operand_place(P, words, k), at[k]
 
 
 @inline
@@ -120,10 +120,10 @@ def beginning(place):
 
 
 @inline
-def source_of(P, words, k, place, depth, rows, head):
+def source_of(P, words, k, depth, rows, head):
     """The place that operand k's matrix of a head is read from: its own, or that of its planes."""
     if not P.split:
-        return place
+        return place_of(P, words, k, head)
     own = device_pointer(bf16, words[static(P.planes_at[k])])
     return own, head * rows * static(PLANES * depth)
 
@@ -425,6 +425,7 @@ def as_lefts(P, x):
 @inline
 def store_rows(P, words, k, place, depth, first, limit, size, totals):
     """Writes this warp's rows of result k."""
+    place = beginning(place)
     if P.paired[k]:
         if i64(place) % 16 == 0:
             store_fragments(P, words, k, place, depth, first, limit, size, totals, True)

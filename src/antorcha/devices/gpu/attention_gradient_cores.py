@@ -19,7 +19,7 @@ from antorcha.devices.gpu.attention_frame import (
     beginning,
     fetch_rows,
     no_sums,
-    places_of,
+    place_of,
     product_by_rows,
     row_fragments,
     source_of,
@@ -35,10 +35,12 @@ from antorcha.lang.native import (
     fma,
     i64,
     inline,
+    insert,
     native,
     ptr,
     select,
     static,
+    vec,
     void,
 )
 from antorcha.lang.native.approximate import exp2_near
@@ -49,6 +51,7 @@ from antorcha.lang.native.grid import (
     device_pointer,
     load_whole,
     shared,
+    store_whole,
     swap_lanes,
     thread,
 )
@@ -81,9 +84,10 @@ class GradientCode(AttentionCode):
 
 
 @inline
-def means_of(P, words, head):
-    """Where the sums of G O lie, and the number of a head's first."""
-    return device_pointer(f32, words[static(P.head)]), head * word(P, words, "queries")
+def sums_of(P, words, head, query):
+    """Where a query's sums lie: a logarithm of base 2, and the sum of G O."""
+    at = (head * word(P, words, "queries") + query) * 2
+    return device_pointer(f32, words[static(P.head)]) + at
 
 
 @inline
@@ -104,8 +108,8 @@ def element_of(P, words, k, place, row, column, inside):
 
 
 @inline
-def row_sums(P, words, places, head, row, bases, means):
-    """The sums of this warp's queries; writes those of G O, which other blocks read later."""
+def row_sums(P, words, head, row, bases, means):
+    """The sums of this warp's queries; writes them, for other blocks read them later."""
     lane = P.I(thread()) % WARP
     queries, width = word(P, words, "queries"), word(P, words, "width")
     step = word(P, words, static(f"column{SUM}"))
@@ -117,28 +121,28 @@ def row_sums(P, words, places, head, row, bases, means):
                 for h in static(range(2)):
                     own = row + static(a * 16 + h * 8) + lane // 4
                     found = (own < queries) & (at < width)
-                    o = element_of(P, words, OUT, places[OUT], own, at, found)
-                    g = element_of(P, words, GRAD, places[GRAD], own, at, found)
+                    o = element_of(P, words, OUT, place_of(P, words, OUT, head), own, at, found)
+                    g = element_of(P, words, GRAD, place_of(P, words, GRAD, head), own, at, found)
                     means[a][h] = fma(o, g, means[a][h])
         column = column + static(4 * AHEAD // P.atoms)
-    stored, start = means_of(P, words, head)
     for a in static(range(P.atoms)):
         for h in static(range(2)):
             own = row + static(a * 16 + h * 8) + lane // 4
             inside = own < queries
-            x = beginning(places[SUM])[select(inside, own * step, P.I(0))]
+            x = beginning(place_of(P, words, SUM, head))[select(inside, own * step, P.I(0))]
             bases[a][h] = base_of(P, x)
             for mask in static(QUAD):
                 means[a][h] = means[a][h] + swap_lanes(means[a][h], mask)
             if lane % 4 == 0 and inside:
-                stored[start + own] = means[a][h]
+                both = insert(insert(vec[f32, 2](f32(0)), 0, bases[a][h]), 1, means[a][h])
+                store_whole(sums_of(P, words, head, own), both)
 
 
 @inline
-def own_source(P, words, k, places, rows, head):
+def own_source(P, words, k, rows, head):
     """What the rows of an operand are read from."""
     depth = static(P.depth if k in (QUERY, KEY) else P.wide)
-    return source_of(P, words, k, places[k], depth, rows, head)
+    return source_of(P, words, k, depth, rows, head)
 
 
 @inline
@@ -160,19 +164,15 @@ def copy_tile(P, words, sources, first_room, second_room, stage, begin, limit):
 
 
 @inline
-def copy_sums(P, words, places, head, room, stage, begin):
+def copy_sums(P, words, head, room, stage, begin):
     """The sums of a tile's queries, to a stage: of their scores, then of G O."""
     t = P.I(thread())
-    queries = word(P, words, "queries")
     if not P.by_query and t < P.columns:
-        inside = begin + t < queries
-        at = select(inside, begin + t, P.I(0))
-        place, start = places[SUM]
-        x = place[start + at * word(P, words, static(f"column{SUM}"))]
+        at = min(begin + t, word(P, words, "queries") - 1)
+        both = load_whole(sums_of(P, words, head, at), 2)
         to = room + (stage * static(2 * P.columns) + t)
-        to[0] = base_of(P, x)
-        stored, start = means_of(P, words, head)
-        to[static(P.columns)] = select(inside, stored[start + at], f32(0))
+        to[0] = both[0]
+        to[static(P.columns)] = both[1]
 
 
 @inline
@@ -231,10 +231,10 @@ def add_tile(
         edge = edge | (end > row + 1 if P.by_query else begin < row + static(P.atoms * 16))
     if edge:
         hide(P, scores, grads, row, begin, limit)
-    if P.by_scores:
-        add_rows(P, as_lefts(P, grads), first, P.depth, totals)
     if P.by_weights:
         add_rows(P, as_lefts(P, scores), second, P.wide, values)
+    if P.by_scores:
+        add_rows(P, as_lefts(P, grads), first, P.depth, totals)
 
 
 @inline
@@ -258,19 +258,17 @@ def store_results(P, words, places, row, totals, values):
                 for k in static(range(4)):
                     totals[a][n][k] = totals[a][n][k] * scale
         store_rows(
-            P, words, P.result, beginning(places[P.result]), P.depth, row, limit,
-            word(P, words, "features"), totals,
+            P, words, P.result, places[0], P.depth, row, limit, word(P, words, "features"), totals
         )  # fmt: skip
     if P.by_weights:
         store_rows(
-            P, words, VALUE_GRADIENT, beginning(places[VALUE_GRADIENT]), P.wide, row, limit,
-            word(P, words, "width"), values,
+            P, words, VALUE_GRADIENT, places[1], P.wide, row, limit, word(P, words, "width"), values
         )  # fmt: skip
 
 
 @native
 def attention_gradient_cores(words: ptr[i64], *, P) -> void:
-    """Words: where the sums of G O lie, ``GRADIENT_WORDS``, each operand's last strides, then the
+    """Words: where the queries' sums lie, ``GRADIENT_WORDS``, each operand's last strides, then the
     heads' dims."""
     first_room = shared(P.T, static(2 * P.planes * P.tile_size(P.depth)))
     second_room = shared(P.T, static(2 * P.planes * P.tile_size(P.wide)))
@@ -282,7 +280,6 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
     tile = b // heads
     if P.by_query:  # (the longest first, where they differ)
         tile = word(P, words, "tiles") - 1 - tile
-    places = places_of(P, words, head)
     top = tile * static(P.rows)
     row = top + P.I(thread()) // WARP * static(P.atoms * 16)
     begin = P.I(0)
@@ -292,26 +289,25 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
             limit = min(limit, top + static(P.rows))
         else:
             begin = top // static(P.columns) * static(P.columns)
+    results = [place_of(P, words, k, head) for k in (P.result, VALUE_GRADIENT)]
     rows, count = (queries, keys) if P.by_query else (keys, queries)
-    sources = [
-        own_source(P, words, static(P.beside[n]), places, count, head) for n in static(range(2))
-    ]
+    sources = [own_source(P, words, static(P.beside[n]), count, head) for n in static(range(2))]
     copy_tile(P, words, sources, first_room, second_room, P.I(0), begin, limit)
-    copy_sums(P, words, places, head, sums_room, P.I(0), begin)
+    copy_sums(P, words, head, sums_room, P.I(0), begin)
     bases = [[f32(0)] * 2 for a in static(range(P.atoms))]
     means = [[f32(0)] * 2 for a in static(range(P.atoms))]
     if P.by_query:
-        row_sums(P, words, places, head, row, bases, means)
+        row_sums(P, words, head, row, bases, means)
     lefts = row_fragments(
         P, words, static(P.own[0]),
-        own_source(P, words, static(P.own[0]), places, rows, head), P.depth, row, rows,
+        own_source(P, words, static(P.own[0]), rows, head), P.depth, row, rows,
         word(P, words, "features"),
     )  # fmt: skip
     others = lefts
     if P.by_scores:
         others = row_fragments(
             P, words, static(P.own[1]),
-            own_source(P, words, static(P.own[1]), places, rows, head), P.wide, row, rows,
+            own_source(P, words, static(P.own[1]), rows, head), P.wide, row, rows,
             word(P, words, "width"),
         )  # fmt: skip
     totals = no_sums(P, static(P.depth if P.by_scores else 0))
@@ -322,7 +318,7 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
         barrier()
         ahead = begin + static(P.columns)
         copy_tile(P, words, sources, first_room, second_room, 1 - stage, ahead, limit)
-        copy_sums(P, words, places, head, sums_room, 1 - stage, ahead)
+        copy_sums(P, words, head, sums_room, 1 - stage, ahead)
         if reaches(P, row, begin):
             add_tile(
                 P, words, first_room, second_room, sums_room, stage, lefts, others, row, begin,
@@ -330,4 +326,4 @@ def attention_gradient_cores(words: ptr[i64], *, P) -> void:
             )  # fmt: skip
         stage = 1 - stage
         begin = ahead
-    store_results(P, words, places, row, totals, values)
+    store_results(P, words, results, row, totals, values)

@@ -177,4 +177,4 @@ def plan_gradient(what: AttentionGradient, outs: Sequence[Layout], ins: Sequence
         tiles = -(-(of.queries if code.by_query else of.keys) // code.rows)
         words = of.words(tiles, bits_of(what.scale))
         steps.append(of.step(attention_gradient_cores, code, tiles, buffers, words))
-    return GridPlan(tuple(steps), (4 * max(of.count * of.queries, 1), *temporaries))
+    return GridPlan(tuple(steps), (8 * max(of.count * of.queries, 1), *temporaries))

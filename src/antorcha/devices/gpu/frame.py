@@ -187,9 +187,10 @@ def store_element(P, k, place, at, value):
 
 
 @inline
-def offsets_of(P, words, at, dims, columns, i):
+def offsets_of(P, words, at, dims, columns, i, only=None):
     """Offsets of ``columns`` operands at element number i of a shape, whose words begin at ``at``:
-    for each dim, the last first, the size and a stride for each operand."""
+    for each dim, the last first, the size and a stride for each operand. ``only``: of one of them
+    (the others are 0)."""
     left = i
     unsigned = static(u32 if P.I is i32 else u64)  # whose division is the cheaper one
     found = [P.I(0) for c in static(range(columns))]
@@ -202,7 +203,7 @@ def offsets_of(P, words, at, dims, columns, i):
             before = P.I(unsigned(left) // unsigned(size))
             step = left - before * size
             left = before
-        for c in static(range(columns)):
+        for c in static(range(columns) if only is None else (only,)):
             found[c] = found[c] + step * P.I(words[base + 1 + c])
     return found
 

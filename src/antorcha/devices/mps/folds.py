@@ -20,8 +20,8 @@ from antorcha.devices.mps.expressions import (
     numbers_in,
 )
 from antorcha.devices.mps.library import in_mlx, mx
+from antorcha.devices.narrow import in_float32
 from antorcha.lang import expr as E
-from antorcha.lang.expr.graph import with_args
 from antorcha.lang.kernels import Reduce, Rows, Scan
 from antorcha.runtime.memory.layout import Layout
 
@@ -39,23 +39,6 @@ def known_folds(merge: Sequence[E.Expr]) -> list[str] | None:
             return None
         found.append(e.op)
     return found
-
-
-NARROWER = {dtypes.float64: dtypes.float32, dtypes.complex128: dtypes.complex64}
-
-
-def in_float32(exprs: Sequence[E.Expr]) -> tuple[E.Expr, ...]:
-    """The graphs with float64 (which Apple's GPUs lack) computed in float32."""
-    done: dict[E.Expr, E.Expr] = {}
-    for e in E.walk(*exprs):
-        new = with_args(e, tuple([done[a] for a in e.args]))
-        if (narrow := NARROWER.get(new.dtype)) is not None:
-            if new.op == "cast" and new.args[0].dtype is narrow:
-                new = new.args[0]
-            else:
-                new = E.node(new.op, new.args, narrow, new.payload)
-        done[e] = new
-    return E.simplify_all([done[e] for e in exprs])
 
 
 # ---- reductions

@@ -42,7 +42,15 @@ from antorcha.lang.native import (
     void,
 )
 from antorcha.lang.native.approximate import exp2_near
-from antorcha.lang.native.grid import WARP, barrier, block, shared, swap_lanes, thread
+from antorcha.lang.native.grid import (
+    WARP,
+    barrier,
+    block,
+    resident_blocks,
+    shared,
+    swap_lanes,
+    thread,
+)
 from antorcha.lang.native.tensor_cores import commit_copies, wait_copies
 
 OUT, QUERY, KEY, VALUE = range(4)
@@ -166,6 +174,8 @@ def attend(
 @native
 def attention_cores(words: ptr[i64], *, P) -> void:
     """Words: those of ``CORE_WORDS``, each operand's last strides, then the heads' dims."""
+    if P.columns == 32:  # (else some registers may go to memory, for a block more)
+        resident_blocks(3)
     keys_room = shared(P.T, static(2 * P.planes * P.tile_size(P.depth)))
     values_room = shared(P.T, static(2 * P.planes * P.tile_size(P.wide)))
     heads, queries = word(P, words, "heads"), word(P, words, "queries")

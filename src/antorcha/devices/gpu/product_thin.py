@@ -21,8 +21,15 @@ from antorcha.devices.gpu.product_frame import (
     sums_place,
     word,
 )
-from antorcha.lang.native import i64, inline, native, ptr, static, void
-from antorcha.lang.native.grid import WARP, barrier, shared, swap_lanes, thread
+from antorcha.lang.native import f64, i64, inline, native, ptr, static, void
+from antorcha.lang.native.grid import (
+    WARP,
+    barrier,
+    resident_blocks,
+    shared,
+    swap_lanes,
+    thread,
+)
 
 AHEAD = 4  # loads of a thread on their way at once
 
@@ -70,6 +77,8 @@ def product_dots(words: ptr[i64], *, P) -> void:
 @native
 def product_columns(words: ptr[i64], *, P) -> void:
     """Words: those of ``OWN_WORDS``, then the operands' axes."""
+    if P.C is f64:  # (else some registers may go to memory, for a block more)
+        resident_blocks(3)
     z, part, top, side, lo, hi = block_place(P, words)
     t = P.I(thread())
     wide = static(P.cut.columns)

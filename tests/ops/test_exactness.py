@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -111,12 +112,13 @@ def test_products_of_vectors_grow_by_a_cascade() -> None:
 def test_spreads_of_the_largest_and_the_smallest_numbers() -> None:
     """Squares that leave float32's range on the way to a deviation that is in it."""
     t: Any = antorcha
-    for scale in (1e30, 1e-30):
+    for scale, device in itertools.product((1e30, 1.0, 1e-30), ("cpu", "sim")):
         x = np.random.default_rng(7).standard_normal((500, 4)) * scale
         for dtype in (t.float32, t.bfloat16, t.complex64):
             given = t.tensor(x).to(dtype)
             exact = t.std(given.to(t.complex128 if dtype.is_complex else t.float64), 0)
             rtol = 1e-2 if dtype is t.bfloat16 else 1e-6
-            np.testing.assert_allclose(t.std(given, 0).double().numpy(), exact.numpy(), rtol=rtol)
-            means = t.std_mean(given, 0)[1]
-            assert t.allclose(means, given.mean(0), rtol=1e-2, atol=0.1 * scale)
+            given = given.to(device)
+            found, means = [each.cpu() for each in t.std_mean(given, 0)]
+            np.testing.assert_allclose(found.double().numpy(), exact.numpy(), rtol=rtol)
+            assert t.allclose(means, given.mean(0).cpu(), rtol=1e-2, atol=0.1 * scale)

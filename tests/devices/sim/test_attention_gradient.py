@@ -86,6 +86,19 @@ def test_gradients() -> None:
     assert not {"Attention", "AttentionGradient"} & set(fallback.noted)
 
 
+def test_long_sums_of_float32() -> None:
+    """What tensor cores cut off does not add up over many keys, or queries."""
+    wrong = []
+    for sizes in (((1,), 17, 1500, 16, 16), ((1,), 1500, 17, 16, 16)):
+        four = given("float32", sizes)
+        there = gradients([t.to("sim") for t in four], 0.25, False, straight)
+        for what, t, w in zip("oqkv", there, plainly(four, 0.25, False), strict=True):
+            error = np.linalg.norm(t.detach().cpu().double().numpy() - w) / np.linalg.norm(w)
+            if not error < 1e-6:
+                wrong.append(f"{sizes} {what}: {error:.1e}")
+    assert not wrong
+
+
 def test_queries_that_see_nothing_give_no_gradient() -> None:
     found = []
     for device in ("cpu", "sim"):

@@ -139,6 +139,25 @@ def test_fragments(T: Any) -> None:
             assert np.array_equal(held[0], wanted), (options, "plain Python")
 
 
+def test_sums_are_cut_off() -> None:
+    """As tensor cores do it, not rounded to the nearest."""
+    a, b = np.zeros((16, 16)), np.zeros((16, 8))
+    a[:, 0] = a[:, 1] = [1, -1] * 8
+    b[0], b[1] = 16, 1.75 * 2.0**-20
+    start = np.zeros((16, 8)) + np.tile([[1.0, 2.0], [3.0, 4.0]], (1, 4)).repeat(8, 0)
+    exact = a @ b + start
+    near = exact.astype(np.float32)
+    wanted = np.where(np.abs(near) > np.abs(exact), np.nextafter(near, np.float32(0)), near)
+    assert not np.array_equal(wanted, near)
+    bits = [antorcha.tensor(x).to(antorcha.bfloat16).view(antorcha.int16).numpy() for x in (a, b)]
+    arrays, options = [np.zeros((16, 8), np.float32), *bits], {"T": bf16, "left": False,
+                                                               "right": False}  # fmt: skip
+    assert np.array_equal(launch(small_product, 32, arrays, **options), wanted)
+    words = np.array([x.ctypes.data for x in arrays] + [0] * 5, np.int64)
+    run_grid(small_product, words, (1,), (32,), **options)
+    assert np.array_equal(arrays[0], wanted), "plain Python"
+
+
 def test_fragments_of_tf32() -> None:
     """Their 10 bits of mantissa are read, the rest is not."""
     rng = np.random.default_rng(6)

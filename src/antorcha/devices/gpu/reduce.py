@@ -20,7 +20,6 @@ from antorcha.devices.complexes import fold_in_parts
 from antorcha.devices.emit import MOST_KEPT, Unsupported, evaluate
 from antorcha.devices.gpu.folds import (
     FoldTemplate,
-    chosen,
     fresh_state,
     keep,
     merged,
@@ -100,31 +99,30 @@ def fold_elements(P, words, places, at, fold_words, lo, hi, step):
         for k in static(range(P.nin))
     ]  # fmt: skip
     i = lo
-    if P.narrow is None:
-        while i < hi:
-            one = evaluate(P.lift, inputs_at(P, words, places, at, fold_words, fixed, i), 0)
-            keep(P, state, merged(P, state, one))
-            i += step
-    else:
-        while i < hi:
+    if P.narrow is not None:
+        while hi - i > step * (FEW - 1):
             few = [
-                inputs_at(P, words, places, at, fold_words, fixed, min(i + step * u, hi - 1))
+                inputs_at(P, words, places, at, fold_words, fixed, i + step * u)
                 for u in static(range(FEW))
             ]
-            add_few(P, state, few, [i + step * u < hi for u in static(range(FEW))])
+            add_few(P, state, few)
             i += step * FEW
+    while i < hi:
+        one = evaluate(P.lift, inputs_at(P, words, places, at, fold_words, fixed, i), 0)
+        keep(P, state, merged(P, state, one))
+        i += step
     return state
 
 
 @inline
-def add_few(P, state, few, counts):
+def add_few(P, state, few):
     """Adds some elements to sums of f64: their own sums in f32, where these are neither too large
     nor too small for it. (Most GPUs have little hardware for f64.)"""
     sums = [f32(0) for k in static(range(P.nstate))]
     for u in static(range(FEW)):
         one = evaluate(P.narrow, few[u], 0)
         for k in static(range(P.nstate)):
-            sums[k] = sums[k] + select(counts[u], one[k], f32(0))
+            sums[k] = sums[k] + one[k]
     least, most = f32(LEAST), f32(0)
     for k in static(range(P.nstate)):
         least, most = min(least, fabs(sums[k])), max(most, fabs(sums[k]))
@@ -133,8 +131,7 @@ def add_few(P, state, few, counts):
         keep(P, state, merged(P, state, [f64(sums[k]) for k in static(range(P.nstate))]))
     else:
         for u in static(range(FEW)):
-            both = merged(P, state, evaluate(P.lift, few[u], 0))
-            keep(P, state, chosen(P, counts[u], both, state))
+            keep(P, state, merged(P, state, evaluate(P.lift, few[u], 0)))
 
 
 @inline

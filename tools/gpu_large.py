@@ -11,9 +11,9 @@ from typing import Any
 import antorcha as torch
 
 F = torch.nn.functional
-TOLERANCE = {"float32": 6e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
-"""Of the norm of the difference over the norm of the right result. Float32: tensor cores cut sums
-off where they add (attention: up to 4.8e-6 on an H100), and so do cuDNN's (3.1e-6)."""
+TOLERANCE = {"float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+"""Of the norm of the difference over the norm of the right result. Float32: the gradients of
+convolutions' weights by cuDNN err by up to 3.1e-6; what else there is, by less than 1e-6."""
 Operands = list[torch.Tensor]
 Case = tuple[str, list[tuple[int, ...]], Callable[..., Any]]
 

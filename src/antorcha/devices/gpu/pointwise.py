@@ -32,13 +32,14 @@ from antorcha.devices.gpu.frame import (
 from antorcha.lang import expr as E
 from antorcha.lang.kernels import Pointwise
 from antorcha.lang.native import bool_, i64, inline, insert, native, ptr, static, u8, vec, void
-from antorcha.lang.native.grid import block, load_whole, store_whole, thread
+from antorcha.lang.native.grid import block, load_whole, resident_blocks, store_whole, thread
 from antorcha.runtime.memory.layout import Layout
 
 EACH = 4  # elements of a thread that has no vector: enough loads on their way at once
 WIDEST = 16  # bytes that one access moves
 LIGHT = 32  # a body's cost below which a thread may have 8 elements
-HEAVY = 128  # and from which it has one: code is written for each
+COSTLY = 48  # that of a function of much code, whose registers are many
+HEAVY = 128  # a cost from which it has one: code is written for each
 
 arrange = lazy("antorcha.devices.gpu.arrange")
 
@@ -217,6 +218,8 @@ def store_piece(P, places, at, left, whole, found):
 def pointwise_grid(words: ptr[i64], *, P) -> void:
     """Words: the number of elements; where they do not lie in one piece, each dim's size and
     strides."""
+    if P.body.cost >= COSTLY:  # (else some registers may go to memory, for a block more)
+        resident_blocks(2)
     n = P.I(words[P.head])
     first = P.I(block()) * static(P.threads * P.lanes * P.each) + P.I(thread()) * P.lanes
     places = [operand_place(P, words, k) for k in static(range(P.nops))]

@@ -21,7 +21,7 @@ from antorcha.devices.gpu.product_frame import (
     sums_place,
     word,
 )
-from antorcha.lang.native import f64, i64, inline, native, ptr, static, void
+from antorcha.lang.native import i64, inline, native, ptr, static, void
 from antorcha.lang.native.grid import (
     WARP,
     barrier,
@@ -62,6 +62,8 @@ def few_rows(P, words, z, top, column, first, step, hi):
 @native
 def product_dots(words: ptr[i64], *, P) -> void:
     """Words: those of ``OWN_WORDS``, then the operands' axes."""
+    if P.C.size == 8 or P.planes == 2:
+        resident_blocks(3)
     z, part, top, side, lo, hi = block_place(P, words)
     t = P.I(thread())
     lane, column = t % WARP, side + t // WARP
@@ -77,7 +79,7 @@ def product_dots(words: ptr[i64], *, P) -> void:
 @native
 def product_columns(words: ptr[i64], *, P) -> void:
     """Words: those of ``OWN_WORDS``, then the operands' axes."""
-    if P.C is f64:  # (else some registers may go to memory, for a block more)
+    if P.C.size == 8 or P.planes == 2:  # (else some registers may go to memory, for a block more)
         resident_blocks(3)
     z, part, top, side, lo, hi = block_place(P, words)
     t = P.I(thread())

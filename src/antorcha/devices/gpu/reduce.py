@@ -44,6 +44,7 @@ from antorcha.lang.native.grid import (
     WARP,
     barrier,
     block,
+    resident_blocks,
     shared,
     swap_lanes,
     thread,
@@ -51,6 +52,7 @@ from antorcha.lang.native.grid import (
 from antorcha.runtime.memory.layout import Layout
 
 ALONE = 512  # elements that one thread folds, one after the other
+COSTLY = 48  # the cost of a body of much code, whose registers are many
 FEW = 8  # elements that are added up in f32 before their sum joins one of f64
 LEAST = 2.0**-90  # squares that are less by far may be 0 in f32
 ENOUGH = 1024  # blocks that keep a GPU busy (measured on an H100: half as many are 8 % slower)
@@ -171,6 +173,8 @@ def fold_team(P, state):
 def reduce_grid(words: ptr[i64], *, P) -> void:
     """Words: results, elements of each, parts, elements of a part; the kept dims (size, strides of
     all operands), the reduced dims (size, strides of the inputs)."""
+    if P.lift.cost >= COSTLY:  # (else some registers may go to memory, for a block more)
+        resident_blocks(2)
     own = static(P.own_words)
     kept_words = static(own + 4)
     fold_words = static(kept_words + P.kept_dims * (1 + P.nops))

@@ -51,7 +51,7 @@ def cut_off(x: f64) -> f32:
     near = f32(x)
     if fabs(f64(near)) > fabs(x) and near - near == f32(0):  # (not infinite)
         near = bitcast(f32, bitcast(u32, near) - 1)
-    return near  # type: ignore[no-any-return]
+    return near
 
 
 @native

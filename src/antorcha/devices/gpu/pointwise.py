@@ -219,7 +219,7 @@ def pointwise_grid(words: ptr[i64], *, P) -> void:
     """Words: the number of elements; where they do not lie in one piece, each dim's size and
     strides."""
     if P.body.cost >= COSTLY:  # (else some registers may go to memory, for a block more)
-        resident_blocks(2)
+        resident_blocks(1)
     n = P.I(words[P.head])
     first = P.I(block()) * static(P.threads * P.lanes * P.each) + P.I(thread()) * P.lanes
     places = [operand_place(P, words, k) for k in static(range(P.nops))]

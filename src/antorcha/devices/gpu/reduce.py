@@ -174,7 +174,7 @@ def reduce_grid(words: ptr[i64], *, P) -> void:
     """Words: results, elements of each, parts, elements of a part; the kept dims (size, strides of
     all operands), the reduced dims (size, strides of the inputs)."""
     if P.lift.cost >= COSTLY:  # (else some registers may go to memory, for a block more)
-        resident_blocks(2)
+        resident_blocks(1)
     own = static(P.own_words)
     kept_words = static(own + 4)
     fold_words = static(kept_words + P.kept_dims * (1 + P.nops))

@@ -18,7 +18,8 @@ from antorcha import config
 from antorcha.core import dtypes
 from antorcha.core.device import Device
 from antorcha.core.memo import kept
-from antorcha.devices.cuda import modules, native_launch
+from antorcha.devices.cuda import copies, modules, native_launch
+from antorcha.devices.cuda.copies import CAPTURED
 from antorcha.devices.cuda.gpu import Gpu, gpu
 from antorcha.devices.cuda.libraries import compile_by_library
 from antorcha.devices.cuda.memory import pinned
@@ -59,6 +60,7 @@ class CudaBackend:
     def __init__(self, index: int) -> None:
         self.gpu: Gpu = gpu(index)
         self.copies: dict[Any, Launch] = {}
+        self.sent: dict[Any, LaunchWithOwner | None] = {}
         self.room = device_memory.room(0, index)
         rooms[self.allocate] = self.room  # (machine code allocates for plans)
 
@@ -114,12 +116,27 @@ class CudaBackend:
         else:
             self._copying(layout, whole).into(storage, offset, self.from_host(array, whole), 0)
 
+    def moving(
+        self, layout: Layout, out: Layout, wait: bool
+    ) -> LaunchWithOwner | None:  # fmt: skip
+        """A copy between this device and the host's memory in machine code; None where it is
+        another's."""
+        if config.sync or not (wait or out.device.type == "cuda"):
+            return None
+        return copies.copy_launch(self.gpu, self.room, layout, out)
+
     def receive(
         self, source: Any, layout: Layout, storage: Storage, offset: int, out: Layout, wait: bool
     ) -> Storage:
         """A copy of another device's tensor, here."""
         if isinstance(source, CudaBackend):
             return self._from_peer(source, layout, storage, offset, out)
+        if source.host_memory:
+            launch = kept(
+                self.sent, (layout, out), lambda _: self.moving(layout, out, wait), MOST_COPIES
+            )
+            if launch is not None:
+                return launch.fresh(storage, offset)
         return self.from_host(source.to_host(layout, storage, offset), out, wait)
 
     def deliver(
@@ -163,11 +180,7 @@ class CudaBackend:
         stream = self.gpu.stream
         block = pinned.block_at(data.ctypes.data)
         if stream.capture is not None:
-            raise MissingFeature(
-                "a copy from the host while a CUDA graph is captured: make tensors before the "
-                "capture (a run of the same code before it makes what is made once), and copy_ "
-                "new data into them before each replay"
-            )
+            raise MissingFeature(CAPTURED)
         stream.call("cuMemcpyHtoDAsync_v2", address, data.ctypes.data, data.nbytes)
         if block is not None and wait:
             stream.synchronize()

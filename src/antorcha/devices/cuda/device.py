@@ -16,7 +16,7 @@ import numpy as np
 
 from antorcha import config
 from antorcha.core import dtypes
-from antorcha.core.device import Device
+from antorcha.core.device import CPU, Device
 from antorcha.core.memo import kept
 from antorcha.devices.cuda import copies, modules, native_launch
 from antorcha.devices.cuda.copies import CAPTURED
@@ -34,7 +34,14 @@ from antorcha.runtime.launched import LaunchWithOwner
 from antorcha.runtime.memory import device_memory
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
-from antorcha.runtime.memory.storage import Storage, new_storage, rooms, wrap, wrap_elsewhere
+from antorcha.runtime.memory.storage import (
+    Storage,
+    as_numpy,
+    new_storage,
+    rooms,
+    wrap,
+    wrap_elsewhere,
+)
 from antorcha.runtime.philox import PhiloxGenerator
 
 MOST_COPIES = 4096  # kernels for copies between layouts that are kept
@@ -60,7 +67,7 @@ class CudaBackend:
     def __init__(self, index: int) -> None:
         self.gpu: Gpu = gpu(index)
         self.copies: dict[Any, Launch] = {}
-        self.sent: dict[Any, LaunchWithOwner | None] = {}
+        self.moved: dict[Any, LaunchWithOwner | None] = {}
         self.room = device_memory.room(0, index)
         rooms[self.allocate] = self.room  # (machine code allocates for plans)
 
@@ -98,6 +105,12 @@ class CudaBackend:
             return np.empty(tuple(layout.shape), layout.dtype.np)
         check_inside(layout, storage, offset)
         layout, storage, offset = self._close_together(layout, storage, offset)
+        out = L.layout(tuple(layout.shape), layout.strides, layout.dtype, CPU)
+        launch = self._moved(layout, out, True)
+        if launch is not None:
+            steps = tuple([s * layout.itemsize for s in layout.strides])
+            host = launch.fresh(storage, offset)
+            return as_numpy(host, 0, tuple(layout.shape), steps, layout.dtype.np)
         nbytes = (layout.high - layout.low) * layout.itemsize
         data = np.empty(nbytes, np.uint8)
         self._fetch(data.ctypes.data, layout, storage, offset, nbytes)
@@ -125,6 +138,10 @@ class CudaBackend:
             return None
         return copies.copy_launch(self.gpu, self.room, layout, out)
 
+    def _moved(self, layout: Layout, out: Layout, wait: bool) -> LaunchWithOwner | None:
+        key = layout, out, wait
+        return kept(self.moved, key, lambda _: self.moving(layout, out, wait), MOST_COPIES)
+
     def receive(
         self, source: Any, layout: Layout, storage: Storage, offset: int, out: Layout, wait: bool
     ) -> Storage:
@@ -132,9 +149,7 @@ class CudaBackend:
         if isinstance(source, CudaBackend):
             return self._from_peer(source, layout, storage, offset, out)
         if source.host_memory:
-            launch = kept(
-                self.sent, (layout, out), lambda _: self.moving(layout, out, wait), MOST_COPIES
-            )
+            launch = self._moved(layout, out, wait)
             if launch is not None:
                 return launch.fresh(storage, offset)
         return self.from_host(source.to_host(layout, storage, offset), out, wait)

@@ -1,0 +1,96 @@
+"""cuFFT without a GPU (see ``fake_functions``)."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from antorcha.devices.cuda.libraries import cufft
+from tests.devices.cuda.fake_driver import FakeLibrary
+from tests.devices.cuda.fake_functions import TYPES, FakeFunctions
+
+
+class FakeCufft(FakeFunctions):
+    """cuFFT. Its plans are numbers from 1 on."""
+
+    PROTOTYPES = cufft.PROTOTYPES
+    WORKSPACE = 1536
+
+    def __init__(self, driver: FakeLibrary) -> None:
+        super().__init__(driver)
+        self.plans: dict[int, Any] = {}
+        self.made_plans = 0
+
+    def do_cufftGetVersion(self, out: int) -> None:
+        ctypes.c_int.from_address(out).value = 12000
+
+    def do_cufftCreate(self, out: int) -> None:
+        self.made_plans += 1
+        self.plans[self.made_plans] = {"stream": 0, "area": 0}
+        ctypes.c_int.from_address(out).value = self.made_plans
+
+    def do_cufftDestroy(self, plan: int) -> None:
+        del self.plans[plan]
+
+    def do_cufftSetAutoAllocation(self, plan: int, allocates: int) -> None:
+        assert not allocates
+        assert "sizes" not in self.plans[plan]
+
+    def do_cufftXtMakePlanMany(
+        self, plan: int, rank: int, sizes: int, embed: int, step: int, apart: int, kind: int,
+        out_embed: int, out_step: int, out_apart: int, out_kind: int, count: int, workspace: int,
+        computed: int,
+    ) -> None:  # fmt: skip
+        def numbers(at: int) -> list[int]:
+            return list((ctypes.c_int64 * rank).from_address(at))
+
+        assert 1 <= rank <= 3
+        assert computed == max(kind, out_kind)
+        assert min(step, apart, out_step, out_apart) > 0
+        self.plans[plan].update(
+            sizes=numbers(sizes), count=count,
+            source=(numbers(embed), step, apart, TYPES[kind]),
+            target=(numbers(out_embed), out_step, out_apart, TYPES[out_kind]),
+        )  # fmt: skip
+        ctypes.c_size_t.from_address(workspace).value = self.WORKSPACE
+
+    def do_cufftSetStream(self, plan: int, stream: int) -> None:
+        self.plans[plan]["stream"] = stream
+
+    def do_cufftSetWorkArea(self, plan: int, area: int) -> None:
+        self.plans[plan]["area"] = area
+
+    def _signals(self, address: int, sizes: list[int], count: int, lies: Any) -> Any:
+        embed, step, apart, dtype = lies
+        strides = [step]
+        for rows in embed[:0:-1]:
+            strides.insert(0, strides[0] * rows)
+        return self.array(address, dtype, (count, *sizes), (apart, *strides))
+
+    def do_cufftXtExec(self, plan: int, x: int, out: int, direction: int) -> None:
+        given = dict(self.plans[plan])
+        self.driver.check(given["area"], self.WORKSPACE)
+        sizes, count = given["sizes"], given["count"]
+        real, to_real = (np.dtype(given[k][3]).kind == "f" for k in ("source", "target"))
+        half = [*sizes[:-1], sizes[-1] // 2 + 1]
+        assert direction == (cufft.INVERSE if to_real else cufft.FORWARD) or not (real or to_real)
+        size = 2 * np.dtype(given["source"][3]).itemsize if real else 1
+        assert x % size == 0, "real numbers begin where no complex number would"
+
+        def work() -> None:
+            source = self._signals(x, half if to_real else sizes, count, given["source"])
+            target = self._signals(out, half if real else sizes, count, given["target"])
+            axes = tuple(range(1, 1 + len(sizes)))
+            if real:
+                target[...] = np.fft.rfftn(source, axes=axes)
+            elif to_real:
+                target[...] = np.fft.irfftn(source, sizes, axes, norm="forward")
+                source[...] = np.nan  # (it overwrites it)
+            elif direction == cufft.FORWARD:
+                target[...] = np.fft.fftn(source, axes=axes)
+            else:
+                target[...] = np.fft.ifftn(source, axes=axes, norm="forward")
+
+        self.give(given["stream"], work)

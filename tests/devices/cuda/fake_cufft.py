@@ -46,14 +46,22 @@ class FakeCufft(FakeFunctions):
         def numbers(at: int) -> list[int]:
             return list((ctypes.c_int64 * rank).from_address(at))
 
+        lengths = numbers(sizes)
+        half = [*lengths[:-1], lengths[-1] // 2 + 1]
+        types = TYPES[kind], TYPES[out_kind]
         assert 1 <= rank <= 3
         assert computed == max(kind, out_kind)
-        assert min(step, apart, out_step, out_apart) > 0
-        self.plans[plan].update(
-            sizes=numbers(sizes), count=count,
-            source=(numbers(embed), step, apart, TYPES[kind]),
-            target=(numbers(out_embed), out_step, out_apart, TYPES[out_kind]),
-        )  # fmt: skip
+        assert (embed is None) == (out_embed is None)
+        given = (embed, step, apart), (out_embed, out_step, out_apart)
+        lies = []
+        for dtype, other, (rows, each, far) in zip(types, types[::-1], given, strict=True):
+            if rows is None:  # signals without gaps, whatever else is said
+                own = half if np.dtype(other).kind == "f" else lengths
+                lies.append((own, 1, int(np.prod(own)), dtype))
+            else:
+                assert min(each, far) > 0
+                lies.append((numbers(rows), each, far, dtype))
+        self.plans[plan].update(sizes=lengths, count=count, source=lies[0], target=lies[1])
         ctypes.c_size_t.from_address(workspace).value = self.WORKSPACE
 
     def do_cufftSetStream(self, plan: int, stream: int) -> None:

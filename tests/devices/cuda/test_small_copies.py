@@ -11,7 +11,7 @@ import pytest
 import antorcha as torch
 from antorcha.devices.cuda.gpu import gpu
 from antorcha.devices.cuda.streams import MOST_ENDED, reports
-from antorcha.runtime.memory.device_copies import MOST_SENT, WINDOW
+from antorcha.runtime.memory.device_copies import BY_STACK, MOST_SENT, WINDOW
 from tests.devices.cuda.fake_driver import FakeLibrary
 
 DTYPES = (
@@ -45,9 +45,9 @@ def test_an_element_is_read_as_on_the_cpu(library: FakeLibrary) -> None:
 
 def test_copies_are_one_call_of_the_driver(library: FakeLibrary) -> None:
     torch.ones(1).cuda().cpu()
-    n = MOST_SENT // 4
-    for shape in ((), (1,), (8,), (3, 5), (n,), (n + 1,), (0,), (WINDOW // 4,), (WINDOW // 4 + 1,)):
-        x = torch.randn(shape)
+    edges = [n + d for n in (BY_STACK, MOST_SENT, WINDOW) for d in (-1, 0, 1)]
+    for shape in ((), (3, 5), *[(n,) for n in (*range(20), *edges)]):
+        x = torch.randint(0, 256, shape, dtype=torch.uint8)
         y, sent = _calls(library, x.cuda)
         z, read = _calls(library, y.cpu)
         assert torch.equal(x, z), shape
@@ -81,11 +81,15 @@ def test_lists_become_tensors_of_the_gpu(library: FakeLibrary) -> None:
     assert x.grad.cpu().tolist() == [2, 4]
 
 
-def test_pinned_memory_that_is_small_has_been_read(library: FakeLibrary) -> None:
-    x = torch.arange(8.0).pin_memory()
-    early = x.to("cuda", non_blocking=True)
-    x.fill_(7)
-    assert torch.equal(early.cpu(), torch.arange(8.0))
+def test_what_was_sent_may_change(library: FakeLibrary) -> None:
+    for nbytes in (8, BY_STACK, BY_STACK + 1, MOST_SENT, MOST_SENT + 1):
+        for pinned in (False, True):
+            for early in (False, True)[: 1 + (nbytes <= BY_STACK or not pinned)]:
+                x = torch.ones(nbytes, dtype=torch.uint8)
+                x = x.pin_memory() if pinned else x
+                sent = x.to("cuda", non_blocking=early)
+                x.fill_(7)
+                assert torch.equal(sent.cpu(), torch.ones_like(x)), (nbytes, pinned, early)
 
 
 def test_what_kernels_report_is_raised_and_forgotten(library: FakeLibrary) -> None:

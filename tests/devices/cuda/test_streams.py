@@ -12,7 +12,7 @@ import pytest
 
 import antorcha as torch
 from antorcha import nn
-from antorcha.runtime.memory.device_copies import MOST_SENT
+from antorcha.runtime.memory.device_copies import BY_STACK
 from tests.devices.cuda.fake_driver import FakeLibrary
 
 F = nn.functional
@@ -122,7 +122,7 @@ def test_events(library: FakeLibrary) -> None:
 
 
 def test_pinned_memory_and_copies_that_do_not_wait(library: FakeLibrary) -> None:
-    n = MOST_SENT // 4 + 1  # (fewer are read at once, wherever they are)
+    n = BY_STACK // 4 + 1  # (fewer are read at once, wherever they are)
     x = torch.arange(float(n))
     assert not x.is_pinned()
     pinned = x.pin_memory()

@@ -15,7 +15,7 @@ from antorcha.errors import MissingFeature
 from antorcha.lang.native import i64, native, ptr, raw, struct
 from antorcha.runtime.launch import AGAIN, make_launch
 from antorcha.runtime.launched import slot_of
-from antorcha.runtime.memory.device_copies import MOST_SENT, fetch, send
+from antorcha.runtime.memory.device_copies import BY_STACK, MOST_SENT, fetch, send
 from antorcha.runtime.memory.device_memory import DeviceHome, is_ready
 from antorcha.runtime.memory.layout import Layout
 
@@ -82,14 +82,16 @@ def _prepare(binding_of: Callable[[], CopyBinding | None]) -> None:
     binding.gpu.make_ready()
 
 
-def copy_launch(gpu: Gpu, room: int, layout: Layout, out: Layout) -> LaunchWithOwner | None:
+def copy_launch(
+    gpu: Gpu, room: int, layout: Layout, out: Layout, wait: bool
+) -> LaunchWithOwner | None:
     """A copy from a layout to one of the same strides, one in the GPU's memory (where ``room`` is
     added to sizes) and one in the host's; None where it is not one piece, or too large to be
-    sent so."""
+    sent so. What is not to ``wait`` for pinned memory to be read is sent by the stack."""
     sends = out.device.type == "cuda"
     if layout.strides != out.strides or layout.low or layout.high != layout.numel:
         return None
-    if not out.nbytes or (sends and out.nbytes > MOST_SENT):
+    if not out.nbytes or (sends and out.nbytes > (MOST_SENT if wait else BY_STACK)):
         return None
     binding = CopyBinding(gpu, sends)
     kernel = run_send if sends else run_fetch

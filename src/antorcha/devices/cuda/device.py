@@ -136,7 +136,7 @@ class CudaBackend:
         another's."""
         if config.sync or not (wait or out.device.type == "cuda"):
             return None
-        return copies.copy_launch(self.gpu, self.room, layout, out)
+        return copies.copy_launch(self.gpu, self.room, layout, out, wait)
 
     def _moved(self, layout: Layout, out: Layout, wait: bool) -> LaunchWithOwner | None:
         key = layout, out, wait

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from antorcha.core.forks import held_over_forks
 from antorcha.core.hooks import set_stream_of
 from antorcha.devices.cuda import driver
-from antorcha.devices.cuda.memory import DeviceMemory
+from antorcha.devices.cuda.memory import PORTABLE, DeviceMemory
 from antorcha.devices.cuda.streams import StreamHandle
 from antorcha.errors import AcceleratorError, MissingFeature
 from antorcha.lang.native.machine import PTX_VERSIONS
@@ -74,8 +74,8 @@ class Gpu:
         self.turns: dict[int, int] = {}
         self.memory = DeviceMemory(self, bool(numbers["memory_pools"]))
         self.peers: set[int] = set()
-        self.window = self.memory.host.allocate(WINDOW)
-        self.home.word("window").value = self.window.address
+        window = d.number("cuMemHostAlloc", WINDOW, PORTABLE, kind=ctypes.c_void_p)
+        self.home.word("window").value = window  # (which stays for good)
 
     def use(self) -> None:
         """Makes this GPU's context the thread's."""

@@ -46,12 +46,14 @@ STATUS_NAMES = {
 
 class SignalPlaces(NamedTuple):
     """How signals lie, as cuFFT sees them: element (x, y, z) of signal b is number
-    ``b * apart + ((x * embed[1] + y) * embed[2] + z) * step``."""
+    ``b * apart + ((x * embed[1] + y) * embed[2] + z) * step``. ``is_dense``: there are no gaps, and
+    the signals follow one another."""
 
     embed: tuple[int, ...]
     step: int
     apart: int
     dtype: str
+    is_dense: bool
 
 
 class TransformSizes(NamedTuple):
@@ -101,10 +103,13 @@ class TransformPlan:
         source, target = what.source, what.target
         types = [DATA_TYPES[each.dtype] for each in (source, target)]
         computed = DATA_TYPES[max(source.dtype, target.dtype, key=DATA_TYPES.__getitem__)]
+        rows = [_numbers(each.embed) for each in (source, target)]
+        if source.is_dense and target.is_dense:  # (it may be faster then)
+            rows = [None, None]
         fft.call(
-            "cufftXtMakePlanMany", self.number, len(what.sizes), _numbers(what.sizes),
-            _numbers(source.embed), source.step, source.apart, types[0], _numbers(target.embed),
-            target.step, target.apart, types[1], what.signals, ctypes.byref(workspace), computed,
+            "cufftXtMakePlanMany", self.number, len(what.sizes), _numbers(what.sizes), rows[0],
+            source.step, source.apart, types[0], rows[1], target.step, target.apart, types[1],
+            what.signals, ctypes.byref(workspace), computed,
         )  # fmt: skip
         self.workspace = workspace.value
 

@@ -114,7 +114,10 @@ def places_of(layout: Layout, dims: Ints, count: int, apart: int) -> SignalPlace
         embed.insert(1, rows)
     if step < 1 or (count > 1 and apart < 1):
         raise Unsupported("elements that repeat, or lie backwards")
-    return SignalPlaces(tuple(embed), step, apart if count > 1 else 1, layout.dtype.name)
+    sizes = tuple([layout.shape[d] for d in dims])
+    apart = apart if count > 1 else math.prod(sizes)
+    is_dense = step == 1 and tuple(embed) == sizes and apart == math.prod(sizes)
+    return SignalPlaces(tuple(embed), step, apart, layout.dtype.name, is_dense)
 
 
 # ---- in machine code

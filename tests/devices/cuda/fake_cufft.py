@@ -80,22 +80,19 @@ class FakeCufft(FakeFunctions):
     def do_cufftXtExec(self, plan: int, x: int, out: int, direction: int) -> None:
         given = dict(self.plans[plan])
         self.driver.check(given["area"], self.WORKSPACE)
-        sizes, count = given["sizes"], given["count"]
-        real, to_real = (np.dtype(given[k][3]).kind == "f" for k in ("source", "target"))
-        half = [*sizes[:-1], sizes[-1] // 2 + 1]
-        assert direction == (cufft.INVERSE if to_real else cufft.FORWARD) or not (real or to_real)
-        size = 2 * np.dtype(given["source"][3]).itemsize if real else 1
-        assert x % size == 0, "real numbers begin where no complex number would"
+        sizes, count, dtype = given["sizes"], given["count"], np.dtype(given["source"][3])
+        real = dtype.kind == "f"
+        if real:
+            assert direction == cufft.FORWARD
+            assert x % (2 * dtype.itemsize) == 0, "real numbers begin where no complex one would"
 
         def work() -> None:
-            source = self._signals(x, half if to_real else sizes, count, given["source"])
+            half = [*sizes[:-1], sizes[-1] // 2 + 1]
+            source = self._signals(x, sizes, count, given["source"])
             target = self._signals(out, half if real else sizes, count, given["target"])
             axes = tuple(range(1, 1 + len(sizes)))
             if real:
                 target[...] = np.fft.rfftn(source, axes=axes)
-            elif to_real:
-                target[...] = np.fft.irfftn(source, sizes, axes, norm="forward")
-                source[...] = np.nan  # (it overwrites it)
             elif direction == cufft.FORWARD:
                 target[...] = np.fft.fftn(source, axes=axes)
             else:

@@ -1,4 +1,4 @@
-"""Fourier transforms by cuFFT, with a fake of it: sizes, strides, scales, what it overwrites."""
+"""Fourier transforms by cuFFT, with a fake of it: sizes, strides, scales, streams."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 import antorcha as torch
 from antorcha.devices.cuda import libraries
 from antorcha.devices.cuda.libraries import transforms
+from antorcha.devices.cuda.libraries.transforms import is_faster
+from antorcha.lang.kernels import Fourier
 from antorcha.runtime.call import plan
 from tests.devices.cuda import fake_libraries
 from tests.devices.cuda.fake_cufft import FakeCufft
@@ -50,13 +52,13 @@ CASES: dict[str, Case] = {
     "rfft2": lambda r, z: torch.fft.rfft2(r, norm="ortho"),
     "rfft along the first": lambda r, z: torch.fft.rfft(r[0, 0], dim=0),
     "ihfft": lambda r, z: torch.fft.ihfft(r),
+}
+BY_OURS: dict[str, Case] = {
+    "all of a real transform": lambda r, z: torch.fft.fft(r),
     "irfft": lambda r, z: torch.fft.irfft(z),
     "irfft of an odd length": lambda r, z: torch.fft.irfft(z, 7, norm="forward"),
     "irfft2": lambda r, z: torch.fft.irfft2(z, norm="ortho"),
     "irfftn": lambda r, z: torch.fft.irfftn(z, dim=(1, 2, 3)),
-}
-BY_OURS: dict[str, Case] = {
-    "all of a real transform": lambda r, z: torch.fft.fft(r),
     "four dims": lambda r, z: torch.fft.fftn(z),
     "repeated": lambda r, z: torch.fft.fft(z[:1].expand(3, 3, 4, 6)),
     "no elements": lambda r, z: torch.fft.fft(z[:0]),
@@ -96,6 +98,20 @@ def test_gradients_go_through(fft: FakeCufft) -> None:
         found.append(x.grad.cpu())
     assert torch.allclose(*found, atol=1e-4)
     assert "cufftXtExec" in fft.calls
+
+
+def test_which_are_left_to_our_own_kernels() -> None:
+    n = transforms.LEAST
+
+    def by_library(norm: str, *shape: int, dim: int = -1) -> bool:
+        out = torch.empty(shape, dtype=torch.complex64)._layout
+        return is_faster(Fourier("complex", (dim % len(shape),), True, norm), out)
+
+    assert by_library("none", n)
+    assert by_library("none", n // 8, 8)
+    assert not by_library("none", n - 1)
+    assert not by_library("all", n // 8, 8)
+    assert by_library("root", n // 8, 8, dim=0)
 
 
 def test_plans_are_shared_and_given_back(fft: FakeCufft) -> None:

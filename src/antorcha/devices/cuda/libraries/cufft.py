@@ -57,7 +57,7 @@ class SignalPlaces(NamedTuple):
 
 
 class TransformSizes(NamedTuple):
-    """What a plan is made for; ``sizes`` are the real signals' where one side is real."""
+    """What a plan is made for; ``sizes`` are the signals'."""
 
     sizes: tuple[int, ...]
     signals: int
@@ -102,14 +102,13 @@ class TransformPlan:
         fft.call("cufftSetAutoAllocation", self.number, 0)
         source, target = what.source, what.target
         types = [DATA_TYPES[each.dtype] for each in (source, target)]
-        computed = DATA_TYPES[max(source.dtype, target.dtype, key=DATA_TYPES.__getitem__)]
         rows = [_numbers(each.embed) for each in (source, target)]
         if source.is_dense and target.is_dense:  # (it may be faster then)
             rows = [None, None]
         fft.call(
             "cufftXtMakePlanMany", self.number, len(what.sizes), _numbers(what.sizes), rows[0],
             source.step, source.apart, types[0], rows[1], target.step, target.apart, types[1],
-            what.signals, ctypes.byref(workspace), computed,
+            what.signals, ctypes.byref(workspace), types[1],
         )  # fmt: skip
         self.workspace = workspace.value
 

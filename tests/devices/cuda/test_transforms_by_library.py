@@ -104,8 +104,9 @@ def test_which_are_left_to_our_own_kernels() -> None:
     n = transforms.LEAST
 
     def by_library(norm: str, *shape: int, dim: int = -1) -> bool:
-        out = torch.empty(shape, dtype=torch.complex64)._layout
-        return is_faster(Fourier("complex", (dim % len(shape),), True, norm), out)
+        x = torch.empty(shape, dtype=torch.complex64)
+        out = torch.fft.fft(x, dim=dim)._layout
+        return is_faster(Fourier("complex", (dim % len(shape),), True, norm), out, x._layout)
 
     assert by_library("none", n)
     assert by_library("none", n // 8, 8)
@@ -137,10 +138,12 @@ def test_streams_and_graphs(fft: FakeCufft) -> None:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found = torch.fft.fft(z)
+        again = torch.fft.fft(z.clone(), norm="forward")  # another launch by the same plan
         other = torch.fft.fft(z[:, :5])  # met in the capture first: by our own kernels
     z.mul_(2)
     graph.replay()
     assert torch.equal(found.cpu(), 2 * right)
+    assert torch.allclose(again.cpu(), right / 4)
     assert torch.allclose(other.cpu(), torch.fft.fft(z.cpu()[:, :5]))
     assert fft.made_plans == 1
 

@@ -81,6 +81,10 @@ class Cufft(NvidiaLibrary):
     def text(self, status: int) -> str:
         return f"CUFFT_{STATUS_NAMES.get(status, status)}"
 
+    def has_plan(self, gpu: Any, what: TransformSizes) -> bool:
+        """Is there such a plan already?"""
+        return (gpu.index, what) in self.plans
+
     def plan(self, gpu: Any, what: TransformSizes) -> TransformPlan:
         """A plan for a GPU, whose context is current."""
         key = gpu.index, what

@@ -151,7 +151,8 @@ class CudaBackend:
         if source.host_memory:
             launch = self._moved(layout, out, wait)
             if launch is not None:
-                return launch.fresh(storage, offset)
+                copy: Storage = launch.fresh(storage, offset)
+                return copy
         return self.from_host(source.to_host(layout, storage, offset), out, wait)
 
     def deliver(

@@ -40,6 +40,8 @@ class Device:
     def __new__(cls, type: str | int | Device = "cpu", index: int | None = None) -> Device:
         if isinstance(type, Device):
             return type
+        if isinstance(type, str) and (type, index) in _interned:  # as most are
+            return _interned[type, index]
         if isinstance(type, int) and not isinstance(type, bool):
             index = type
             type = "cuda"

@@ -585,9 +585,11 @@ class Backend(Protocol):
 
     def to_host(self, layout: Layout, storage: Storage, offset: int) -> np.ndarray[Any, Any]: ...
 
-    # A device that copies by itself may have two more: ``receive(source, layout, storage, offset,
-    # out, wait)``, a storage with a copy of another device's tensor, and ``deliver(layout, storage,
-    # offset, out)``, one in the host's memory which is there when the device has been waited for.
+    # A device that copies by itself may have three more: ``receive(source, layout, storage, offset,
+    # out, wait)``, a storage with a copy of another device's tensor, ``deliver(layout, storage,
+    # offset, out)``, one in the host's memory which is there when the device has been waited for,
+    # and ``moving(layout, out, wait)``, a launch that copies between its memory and the host's, or
+    # None where there is none.
 
     # A device whose work can be captured has ``held_state(generator, seed, offset, words)``: while
     # it is, the state as a `Draw` takes it from memory (a layout, a storage, where it begins there)

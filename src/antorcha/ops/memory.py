@@ -326,6 +326,11 @@ def plan_move(op: Op, given: Arguments, outs: _Any) -> Plan:
     wait = not given.statics["non_blocking"]
     receive = getattr(target, "receive", None)
     deliver = getattr(source, "deliver", None) if not wait and target.host_memory else None
+    moving = getattr(source if target.host_memory else target, "moving", None)
+    if moving is not None and source.host_memory != target.host_memory:
+        launch = moving(layout, out, wait)
+        if launch is not None:
+            return make(op, FRESH, (out,), fresh=launch.fresh)
 
     def fresh(storage: _Any, offset: int) -> _Any:
         if out.device.type == "meta":

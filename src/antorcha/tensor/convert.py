@@ -250,8 +250,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if where is not layout.device:
         if want is not layout.dtype and hasattr(backend(where), "check_dtype"):
             result = T.to_dtype(result, want)  # (a dtype that the device may lack)
-        early = non_blocking or bool(flags and flags[0])
-        result = T.to_device(result, where, True) if early else T.to_device(result, where)
+        result = _to_device(result, where, non_blocking or bool(flags and flags[0]))
     if want is not result._layout.dtype:
         result = T.to_dtype(result, want)
     if memory_format is not None and memory_format != "preserve":
@@ -261,6 +260,11 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return result
 
 
+def _to_device(self: Tensor, device: Device, early: bool) -> Tensor:
+    found: Tensor = T.to_device(self, device, True) if early else T.to_device(self, device)
+    return found
+
+
 def move(self: Tensor, device: Device) -> Tensor:
     """A copy on another device, outside of any graph."""
     layout = self._layout
@@ -268,6 +272,9 @@ def move(self: Tensor, device: Device) -> Tensor:
     result = L.contiguous(layout.shape, layout.dtype, device)
     if device.type == "meta":
         return bare(result, target.allocate(result.nbytes))
+    if hasattr(target, "receive"):
+        given = layout, self._storage, self._offset
+        return bare(result, target.receive(source, *given, result, True))
     array = source.to_host(layout, self._storage, self._offset)
     return bare(result, target.from_host(array, result))
 
@@ -359,14 +366,15 @@ def _caster(name: str) -> Any:
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor on the CPU; itself if it is there already."""
-    if self._layout.device is CPU and memory_format is None:
-        return self
-    return to(self, CPU, memory_format=memory_format)
+    if memory_format is not None:
+        return to(self, CPU, memory_format=memory_format)
+    return self if self._layout.device is CPU else _to_device(self, CPU, False)
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **_: Any) -> Tensor:
     """The tensor on a CUDA device (the current one if none is named)."""
-    return to(self, as_device("cuda" if device is None else device), non_blocking=non_blocking)
+    where = as_device("cuda" if device is None else device)
+    return self if self._layout.device is where else _to_device(self, where, non_blocking)
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:

@@ -21,6 +21,7 @@ from antorcha.tensor.interop import check_array, from_numpy, share
 
 tensor_dlpack = lazy("antorcha.tensor.dlpack")
 alloc, arrays = lazy("antorcha.runtime.memory.alloc"), lazy("antorcha.runtime.memory.arrays")
+convert = lazy("antorcha.tensor.convert")
 
 
 def tensor(
@@ -69,9 +70,9 @@ def _convert(result: Tensor, dtype: Any, device: Any) -> Tensor:
 def _from_data(data: Any, dtype: Any, device: Any) -> Tensor:
     want = None if dtype is None else to_dtype("tensor", "dtype", dtype)
     where = as_device(None) if device is None else to_device("tensor", "device", device)
-    result = _of_numbers(data, want, where) if type(data) is list else None
+    result = _of_numbers(data, want) if type(data) is list else None
     if result is not None:
-        return result
+        return result if where is CPU else convert.move(result, where)
     if type(data) is np.ndarray and want is None and where is CPU and not modes.busy:
         return T.clone(share(data), memory_format="contiguous")  # type: ignore[no-any-return]
     if isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array_interface__"):
@@ -105,11 +106,12 @@ def from_array(array: Array, dtype: dtypes.dtype, device: Device) -> Tensor:
         return bare(layout, backend(device).from_host(converted, layout))
 
 
-def _of_numbers(data: list[Any], want: dtypes.dtype | None, where: Device) -> Tensor | None:
-    """The common case by a shorter way: a list of Python floats, or ints, or of lists of them."""
+def _of_numbers(data: list[Any], want: dtypes.dtype | None) -> Tensor | None:
+    """The common case by a shorter way, in the host's memory: a list of Python floats, or ints, or
+    of lists of them."""
     kind = arrays.kind_of(data)
     own = want or (dtypes.int64 if kind == arrays.INTS else dtypes.get_default_dtype())
-    if not kind or own.name not in arrays.FILLED or where is not CPU:
+    if not kind or own.name not in arrays.FILLED:
         return None
     if kind == arrays.FLOATS and own.kind != "f":  # each is checked
         return None

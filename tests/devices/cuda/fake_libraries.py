@@ -12,6 +12,7 @@ import numpy as np
 from antorcha.devices.cuda.libraries import cublaslt, cudnn, loader
 from antorcha.devices.numpy_semantics.conv import compute_conv
 from antorcha.lang.kernels import Conv
+from tests.devices.cuda.fake_cufft import FakeCufft
 from tests.devices.cuda.fake_driver import FakeLibrary
 from tests.devices.cuda.fake_functions import TYPES, FakeFunctions
 from tests.devices.cuda.fake_solvers import FakeCublas, FakeCusolver
@@ -270,6 +271,7 @@ FAKES: dict[str, Any] = {
     "cublas": FakeCublas,
     "cusolver": FakeCusolver,
     "cudnn": FakeCudnn,
+    "cufft": FakeCufft,
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import antorcha as torch
 from antorcha import nn
+from antorcha.runtime.memory.device_copies import BY_STACK
 from tests.devices.cuda.fake_driver import FakeLibrary
 
 F = nn.functional
@@ -121,7 +122,8 @@ def test_events(library: FakeLibrary) -> None:
 
 
 def test_pinned_memory_and_copies_that_do_not_wait(library: FakeLibrary) -> None:
-    x = torch.arange(8.0)
+    n = BY_STACK // 4 + 1  # (fewer are read at once, wherever they are)
+    x = torch.arange(float(n))
     assert not x.is_pinned()
     pinned = x.pin_memory()
     assert pinned.is_pinned()
@@ -136,11 +138,11 @@ def test_pinned_memory_and_copies_that_do_not_wait(library: FakeLibrary) -> None
     again = pinned.cuda(non_blocking=True)
     pinned.fill_(7)
     x.fill_(7)
-    assert torch.equal(late.cpu(), torch.arange(8.0))
-    assert torch.equal(waits.cpu(), torch.arange(8.0))
-    assert torch.equal(early.cpu(), torch.arange(8.0))  # `waits` has had it done
-    assert torch.equal(again.cpu(), torch.full((8,), 7.0))
-    target = torch.zeros(8, device="cuda")
+    assert torch.equal(late.cpu(), torch.arange(float(n)))
+    assert torch.equal(waits.cpu(), torch.arange(float(n)))
+    assert torch.equal(early.cpu(), torch.arange(float(n)))  # `waits` has had it done
+    assert torch.equal(again.cpu(), torch.full((n,), 7.0))
+    target = torch.zeros(n, device="cuda")
     target.copy_(pinned, non_blocking=True)
     pinned.fill_(9)
     assert target.cpu().eq(9).all()
@@ -157,14 +159,14 @@ def test_pinned_memory_and_copies_that_do_not_wait(library: FakeLibrary) -> None
 
 
 def test_pinned_memory_is_kept_until_copies_are_done(library: FakeLibrary) -> None:
-    pinned = torch.arange(1024.0).pin_memory()
+    pinned = torch.arange(2048.0).pin_memory()
     address = pinned.data_ptr()
     x = pinned.cuda(non_blocking=True)
     del pinned
-    other = torch.zeros(1024).pin_memory()  # must not be the same memory: it is still to be read
+    other = torch.zeros(2048).pin_memory()  # must not be the same memory: it is still to be read
     assert other.data_ptr() != address
-    assert torch.equal(x.cpu(), torch.arange(1024.0))
-    assert torch.zeros(1024).pin_memory().data_ptr() == address
+    assert torch.equal(x.cpu(), torch.arange(2048.0))
+    assert torch.zeros(2048).pin_memory().data_ptr() == address
 
 
 def test_pinned_memory_is_had_by_any_thread(library: FakeLibrary) -> None:

@@ -16,9 +16,10 @@ import numpy as np
 
 from antorcha import config
 from antorcha.core import dtypes
-from antorcha.core.device import Device
+from antorcha.core.device import CPU, Device
 from antorcha.core.memo import kept
-from antorcha.devices.cuda import modules, native_launch
+from antorcha.devices.cuda import copies, modules, native_launch
+from antorcha.devices.cuda.copies import CAPTURED
 from antorcha.devices.cuda.gpu import Gpu, gpu
 from antorcha.devices.cuda.libraries import compile_by_library
 from antorcha.devices.cuda.memory import pinned
@@ -33,7 +34,14 @@ from antorcha.runtime.launched import LaunchWithOwner
 from antorcha.runtime.memory import device_memory
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
-from antorcha.runtime.memory.storage import Storage, new_storage, rooms, wrap, wrap_elsewhere
+from antorcha.runtime.memory.storage import (
+    Storage,
+    as_numpy,
+    new_storage,
+    rooms,
+    wrap,
+    wrap_elsewhere,
+)
 from antorcha.runtime.philox import PhiloxGenerator
 
 MOST_COPIES = 4096  # kernels for copies between layouts that are kept
@@ -59,6 +67,7 @@ class CudaBackend:
     def __init__(self, index: int) -> None:
         self.gpu: Gpu = gpu(index)
         self.copies: dict[Any, Launch] = {}
+        self.moved: dict[Any, LaunchWithOwner | None] = {}
         self.room = device_memory.room(0, index)
         rooms[self.allocate] = self.room  # (machine code allocates for plans)
 
@@ -96,6 +105,12 @@ class CudaBackend:
             return np.empty(tuple(layout.shape), layout.dtype.np)
         check_inside(layout, storage, offset)
         layout, storage, offset = self._close_together(layout, storage, offset)
+        out = L.layout(tuple(layout.shape), layout.strides, layout.dtype, CPU)
+        launch = self._moved(layout, out, True)
+        if launch is not None:
+            steps = tuple([s * layout.itemsize for s in layout.strides])
+            host = launch.fresh(storage, offset)
+            return as_numpy(host, 0, tuple(layout.shape), steps, layout.dtype.np)
         nbytes = (layout.high - layout.low) * layout.itemsize
         data = np.empty(nbytes, np.uint8)
         self._fetch(data.ctypes.data, layout, storage, offset, nbytes)
@@ -114,12 +129,30 @@ class CudaBackend:
         else:
             self._copying(layout, whole).into(storage, offset, self.from_host(array, whole), 0)
 
+    def moving(
+        self, layout: Layout, out: Layout, wait: bool
+    ) -> LaunchWithOwner | None:  # fmt: skip
+        """A copy between this device and the host's memory in machine code; None where it is
+        another's."""
+        if config.sync or not (wait or out.device.type == "cuda"):
+            return None
+        return copies.copy_launch(self.gpu, self.room, layout, out, wait)
+
+    def _moved(self, layout: Layout, out: Layout, wait: bool) -> LaunchWithOwner | None:
+        key = layout, out, wait
+        return kept(self.moved, key, lambda _: self.moving(layout, out, wait), MOST_COPIES)
+
     def receive(
         self, source: Any, layout: Layout, storage: Storage, offset: int, out: Layout, wait: bool
     ) -> Storage:
         """A copy of another device's tensor, here."""
         if isinstance(source, CudaBackend):
             return self._from_peer(source, layout, storage, offset, out)
+        if source.host_memory:
+            launch = self._moved(layout, out, wait)
+            if launch is not None:
+                copy: Storage = launch.fresh(storage, offset)
+                return copy
         return self.from_host(source.to_host(layout, storage, offset), out, wait)
 
     def deliver(
@@ -163,11 +196,7 @@ class CudaBackend:
         stream = self.gpu.stream
         block = pinned.block_at(data.ctypes.data)
         if stream.capture is not None:
-            raise MissingFeature(
-                "a copy from the host while a CUDA graph is captured: make tensors before the "
-                "capture (a run of the same code before it makes what is made once), and copy_ "
-                "new data into them before each replay"
-            )
+            raise MissingFeature(CAPTURED)
         stream.call("cuMemcpyHtoDAsync_v2", address, data.ctypes.data, data.nbytes)
         if block is not None and wait:
             stream.synchronize()

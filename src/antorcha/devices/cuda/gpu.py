@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from antorcha.core.forks import held_over_forks
 from antorcha.core.hooks import set_stream_of
 from antorcha.devices.cuda import driver
-from antorcha.devices.cuda.memory import DeviceMemory
+from antorcha.devices.cuda.memory import PORTABLE, DeviceMemory
 from antorcha.devices.cuda.streams import StreamHandle
 from antorcha.errors import AcceleratorError, MissingFeature
 from antorcha.lang.native.machine import PTX_VERSIONS
 from antorcha.runtime.memory import device_memory
+from antorcha.runtime.memory.device_copies import WINDOW
 from antorcha.runtime.memory.device_memory import DeviceHome, ForeignRecord
 from antorcha.runtime.memory.storage import Storage, wrap_elsewhere
 
@@ -73,6 +74,8 @@ class Gpu:
         self.turns: dict[int, int] = {}
         self.memory = DeviceMemory(self, bool(numbers["memory_pools"]))
         self.peers: set[int] = set()
+        window = d.number("cuMemHostAlloc", WINDOW, PORTABLE, kind=ctypes.c_void_p)
+        self.home.word("window").value = window  # (which stays for good)
 
     def use(self) -> None:
         """Makes this GPU's context the thread's."""
@@ -223,7 +226,11 @@ def home_of(d: driver.CudaDriver, index: int, has_pool: bool) -> ForeignRecord:
     """What machine code knows of a GPU: its memory, and how to launch kernels."""
     home = ForeignRecord(DeviceHome)
     home.word("number").value = index
-    functions = {"take": "cuMemAllocAsync", "give": "cuMemFreeAsync", "launch": "cuLaunchKernel"}
+    functions = {
+        "take": "cuMemAllocAsync", "give": "cuMemFreeAsync", "launch": "cuLaunchKernel",
+        "send": "cuMemcpyHtoDAsync_v2", "fetch": "cuMemcpyDtoHAsync_v2",
+        "wait": "cuStreamSynchronize",
+    }  # fmt: skip
     for field, name in functions.items():
         if name in d.functions:
             home.word(field).value = d.address_of(name)

@@ -208,7 +208,7 @@ class Capture:
         stream.call("cuGraphLaunch", self.runnable)
         stream.note("a CUDA graph")
         if self.page.used:
-            stream.replayed[self.page] = None
+            stream.replays(self.page)
 
     def __del__(self) -> None:
         d = self.gpu.driver

@@ -18,6 +18,7 @@ from antorcha.core.lazy import lazy
 from antorcha.devices.cuda import driver
 from antorcha.devices.cuda.streams import EventHandle, StreamHandle
 from antorcha.errors import OutOfMemoryError
+from antorcha.runtime.memory.device_copies import note_pinned
 from antorcha.runtime.memory.device_memory import (
     GRAIN,
     ForeignRecord,
@@ -411,6 +412,7 @@ class PinnedMemory:
                 here = gpus.gpu()
                 here.use()
                 address = here.driver.number("cuMemHostAlloc", room, PORTABLE, kind=ctypes.c_void_p)
+                note_pinned(address, room)
             block = PinnedBlock(address, nbytes, room)
             bisect.insort(self.starts, address)
             self.blocks[address] = weakref.ref(block)

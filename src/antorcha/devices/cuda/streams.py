@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from antorcha.devices.cuda.memory import GpuBlock, PinnedBlock
 
 PAGE_WORDS = 1024  # reports of a stream between two waits
+MOST_ENDED = 256  # reports that have ended, and may be known
 NO_TIMING, BLOCKING = 2, 1
 
 
@@ -87,6 +88,8 @@ class Reports:
 
     def add(self, report: Report) -> int:
         """A report's number."""
+        if len(self.ended) >= MOST_ENDED:  # (waits of machine code forget none)
+            self.forget_ended()
         number = next(self._numbers)
         self.known[number] = report
         return number
@@ -116,6 +119,7 @@ class StatusPage:
         self.record = ForeignRecord(ReportPage, ctypes.addressof(self._memory))
         self._used = self.record.word("used")
         self.record.word("address").value = block.address
+        self.record.word("copy").value = copy.address
         self.record.word("room").value = len(self.words)
         self.record.word("reports").value = self.numbers.ctypes.data
         self._codes = (ctypes.py_object * (len(self.words)))()  # (null pointers)
@@ -187,11 +191,26 @@ class StreamHandle:
         self.gpu, self.handle, self.priority = gpu, handle, priority
         self.pool = pool_of(gpu, handle)
         self.page: StatusPage | None = None
-        self.capture: Capture | None = None
+        self._capture: Capture | None = None
         self.replayed: dict[StatusPage, None] = {}  # of graphs, since it was last waited for
 
     def __repr__(self) -> str:
         return f"<stream {self.handle:#x} of cuda:{self.gpu.index}>"
+
+    @property
+    def capture(self) -> Capture | None:
+        """The capture of a graph from it that is under way."""
+        return self._capture
+
+    @capture.setter
+    def capture(self, capture: Capture | None) -> None:
+        self._capture = capture
+        self.pool.word("captured").value = capture is not None
+
+    def replays(self, page: StatusPage) -> None:
+        """A graph runs in it that reports to a page."""
+        self.replayed[page] = None
+        self.pool.word("replayed").value = 1
 
     def note(self, name: str) -> None:
         """Notes what was launched, for errors."""
@@ -258,6 +277,7 @@ class StreamHandle:
         """After a wait: raises the first error that was reported, and begins another page."""
         pages = [*self.replayed] if self.page is None else [self.page, *self.replayed]
         self.replayed.clear()
+        self.pool.word("replayed").value = 0
         first = None
         for page in pages:
             error = page.first_error(f"cuda:{self.gpu.index}")

@@ -71,6 +71,9 @@ REMEMBERED = 4
 take_t = func[i32, ptr[i64], i64, raw]
 give_t = func[i32, i64, raw]
 launch_t = func[i32, raw, u32, u32, u32, u32, u32, u32, u32, raw, ptr[raw], raw]
+send_t = func[i32, i64, raw, i64, raw]
+fetch_t = func[i32, raw, i64, i64, raw]
+wait_t = func[i32, raw]
 
 
 @struct
@@ -88,6 +91,7 @@ class ReportPage:
     """Words in a device's memory for what kernels find wrong in data, one for each launch."""
 
     address: i64
+    copy: ptr[i64]  # that the host reads
     used: i64
     room: i64
     reports: ptr[i64]  # which launch each word is for
@@ -102,6 +106,8 @@ class DevicePool:
     home: raw
     stream: raw  # the driver's handle
     page: ptr[ReportPage]  # null: none yet
+    captured: i64  # 1 while a graph is captured from it
+    replayed: i64  # 1 where graphs may have reported something since it was last waited for
     launches: i64
     last: array[i64, REMEMBERED]  # numbers of the launches' names
     kept: array[raw, SMALL_CLASSES]
@@ -125,6 +131,10 @@ class DeviceHome:
     take: take_t
     give: give_t
     launch: launch_t
+    send: send_t  # a copy from the host, in a stream's order
+    fetch: fetch_t  # a copy to the host, in a stream's order
+    wait: wait_t  # until a stream's work is done
+    window: raw  # pinned memory of the host for small copies; null while somebody uses it
     special: i64  # reasons why Python allocates: a capture, a limit
     dead: i64
     late: raw  # large blocks that wait for the driver

@@ -6,6 +6,7 @@
 ``cusolver``    its functions, and ``cublas`` those of triangular systems; ``matrices``: linear
                 algebra by them, in ``decompositions`` and ``systems``
 ``cudnn``       its functions; ``convolutions``: convolutions by it
+``cufft``       its functions; ``transforms``: Fourier transforms by it
 
 ``pip install antorcha[cuda]`` installs them. What a library cannot do, and everything where it is
 missing, is done by the kernels of ``devices/gpu``.
@@ -31,12 +32,14 @@ _PLANNERS: dict[type, tuple[Any, str]] = {
     kernels.MatMul: (lazy(f"{_here}.products"), "plan_products"),
     kernels.Conv: (lazy(f"{_here}.convolutions"), "plan_convolution"),
     kernels.Matrices: (lazy(f"{_here}.matrices"), "plan_matrices"),
+    kernels.Fourier: (lazy(f"{_here}.transforms"), "plan_transform"),
 }
 _LIBRARIES: dict[str, tuple[Any, str]] = {
     "cublasLt": (lazy(f"{_here}.cublaslt"), "CublasLt"),
     "cublas": (lazy(f"{_here}.cublas"), "Cublas"),
     "cusolver": (lazy(f"{_here}.cusolver"), "Cusolver"),
     "cudnn": (lazy(f"{_here}.cudnn"), "Cudnn"),
+    "cufft": (lazy(f"{_here}.cufft"), "Cufft"),
 }
 noted: dict[str, str] = {}
 """The kinds of descriptions that no library computed since somebody cleared this, and why."""

@@ -1,8 +1,8 @@
 """Elements as Python numbers: ``x.item()``, ``float(x)``, ``x.tolist()``, without the interpreter.
 
-Owns nothing. What is not a tensor of one element (for a list, of one or two dims) in the host's
-memory, of a dtype that C has, too, and any mode in which somebody wants to know that contents are
-looked at, is for Python.
+Owns nothing. What is not a tensor of one element (for a list, of one or two dims, in the host's
+memory) of a dtype that machine code has, too, and any mode in which somebody wants to know that
+contents are looked at, is for Python. An element in a device's memory is waited for.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from antorcha.lang.native import (
     Global,
     atomic_add,
     atomic_sub,
+    bf16,
+    f16,
     f32,
     f64,
     i8,
@@ -52,7 +54,9 @@ from antorcha.runtime.cpython import (
     new_reference,
     type_of,
 )
-from antorcha.runtime.memory.storage import StorageObject
+from antorcha.runtime.memory.device_copies import fetch
+from antorcha.runtime.memory.device_memory import DeviceHome, DevicePool, PooledBlock, is_ready
+from antorcha.runtime.memory.storage import POOLED, StorageObject
 
 PyLong_FromDouble = Extern("PyLong_FromDouble", raw, f64)
 ITEM, FLOAT, INT, INDEX, TRUTH, LIST = range(6)
@@ -64,23 +68,28 @@ METHODS = {
 }  # fmt: skip
 READ = (
     dtypes.float32, dtypes.float64, dtypes.int64, dtypes.bool_, dtypes.int32, dtypes.uint8,
-    dtypes.int16, dtypes.int8,
+    dtypes.int16, dtypes.int8, dtypes.float16, dtypes.bfloat16,
 )  # fmt: skip
 """The dtypes that are read here."""
-F32, F64, I64, B8, I32, U8, I16, I8 = range(len(READ))
+F32, F64, I64, B8, I32, U8, I16, I8, F16, BF16 = range(len(READ))
+KINDS_READ = len(READ)
+LARGEST_ELEMENT = 16  # bytes
 dtype_objects = Global("antorcha_element_dtypes", raw, len(READ))
 host = Global("antorcha_element_device", raw)
 
 
 @native
 def place_of_element(o: raw, layout: ptr[LayoutObject]) -> raw:
-    """Where a tensor's only element is; null where it has not just one, in the host's memory."""
+    """Where a tensor's only element is; null where it has not just one, in the host's memory or in
+    a pool of a device's."""
     t = ptr[TensorObject](o)
-    if layout.device != host[0] or layout.numel is None or layout.itemsize is None:
+    if layout.numel is None or layout.itemsize is None:
         return None
     if type_of(layout.numel) != raw(int_type) or int_value(layout.numel) != 1:
         return None
     memory = ptr[StorageObject](t.storage)
+    if layout.device != host[0] and memory.flags & POOLED == 0:
+        return None
     size = int_value(layout.itemsize)
     at = offset_of(o)
     if memory.ptr is None or at < 0 or at >= memory.nbytes // size:
@@ -130,7 +139,33 @@ def number_of(at: raw, dtype: raw, *, KIND) -> raw:
         return whole_number(i64(ptr[i16](at)[0]), KIND=KIND)
     if dtype == dtype_objects[I8]:
         return whole_number(i64(ptr[i8](at)[0]), KIND=KIND)
+    if dtype == dtype_objects[F16]:
+        return real_number(f64(f32(ptr[f16](at)[0])), KIND=KIND)
+    if dtype == dtype_objects[BF16]:
+        return real_number(f64(f32(ptr[bf16](at)[0])), KIND=KIND)
     return None
+
+
+@native
+def is_read(dtype: raw) -> bool:
+    k = 0
+    while k < KINDS_READ and dtype != dtype_objects[k]:
+        k += 1
+    return k < KINDS_READ
+
+
+@native
+def number_elsewhere(o: raw, at: raw, layout: ptr[LayoutObject], *, KIND) -> raw:
+    """The element there in a device's memory; null as `number_of` says it."""
+    memory = ptr[StorageObject](ptr[TensorObject](o).storage)
+    home = ptr[DeviceHome](ptr[DevicePool](ptr[PooledBlock](memory.block).pool).home)
+    dtype, size = layout.dtype, int_value(layout.itemsize)
+    seen = local(u8, LARGEST_ELEMENT)
+    if not is_read(dtype) or not is_ready(home):
+        return None
+    if fetch(home, raw(seen), i64(at), size) != 0:  # (Python meets the same, and raises it)
+        return None
+    return number_of(raw(seen), dtype, KIND=KIND)
 
 
 @native
@@ -201,6 +236,8 @@ def element(o: raw, *, KIND) -> raw:
     at = place_of_element(o, layout)
     if at is None:
         return None
+    if layout.device != host[0]:
+        return number_elsewhere(o, at, layout, KIND=KIND)
     return number_of(at, layout.dtype, KIND=KIND)
 
 

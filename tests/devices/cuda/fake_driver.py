@@ -77,6 +77,7 @@ class FakeLibrary:
         self.handles: dict[int, Any] = {}
         self.kernels: dict[str, Any] = {}
         self.current = threading.local()
+        self.running = threading.RLock()
         self.calls: list[str] = []
         self.most_shared: dict[int, int] = {}  # dynamic shared memory that kernels may have
         self.shared_bytes: list[int] = []  # what launches asked for
@@ -135,8 +136,9 @@ class FakeLibrary:
         (stream.queue if stream.graph is None else stream.graph).append(work)
 
     def run_stream(self, stream: FakeStream) -> None:
-        while stream.queue:
-            stream.queue.pop(0)()
+        with self.running:  # (of two threads that wait, one runs what comes next)
+            while stream.queue:
+                stream.queue.pop(0)()
 
     def all_streams(self) -> list[FakeStream]:
         return [*self.streams, *[h for h in self.handles.values() if isinstance(h, FakeStream)]]
@@ -432,8 +434,9 @@ class FakeLibrary:
 
     def do_cuEventSynchronize(self, event: int) -> int:
         found = self.handles[event]
-        while not found.point[0]:
-            found.stream.queue.pop(0)()
+        with self.running:
+            while not found.point[0]:
+                found.stream.queue.pop(0)()
         return self.fault
 
     def do_cuEventElapsedTime(self, out: int, first: int, last: int) -> int:

@@ -17,7 +17,7 @@ from antorcha.core.forks import held_over_forks
 from antorcha.core.hooks import set_stream_of
 from antorcha.devices.cuda import driver
 from antorcha.devices.cuda.memory import PORTABLE, DeviceMemory
-from antorcha.devices.cuda.streams import StreamHandle
+from antorcha.devices.cuda.streams import StreamHandle, reports
 from antorcha.errors import AcceleratorError, MissingFeature
 from antorcha.lang.native.machine import PTX_VERSIONS
 from antorcha.runtime.memory import device_memory
@@ -290,6 +290,7 @@ def forget() -> None:
     """The next question starts anew (for tests)."""
     _end_homes()
     _gpus.clear()
+    reports.pages.clear()
     set_stream_of("cuda", None)
     here.__init__()  # type: ignore[misc]
     driver.forget()

@@ -85,8 +85,7 @@ def backward(
     if only is not None and not only:
         raise GraphError("`inputs` argument to `backward()` cannot be empty.")
     keep = create_graph if retain_graph is None else retain_graph
-    with engine.on_stream_of(roots):
-        engine.backward(roots, _seeds(roots, grad_tensors), keep, create_graph, only)
+    engine.backward(roots, _seeds(roots, grad_tensors), keep, create_graph, only)
 
 
 def grad(
@@ -123,8 +122,7 @@ def grad(
             "allow_unused=False."
         )
     keep = create_graph if retain_graph is None else retain_graph
-    with engine.on_stream_of(roots):
-        found = engine.gradients(roots, _seeds(roots, grad_outputs), wanted, keep, create_graph)
+    found = engine.gradients(roots, _seeds(roots, grad_outputs), wanted, keep, create_graph)
     if materialize_grads:
         found = [_zeros(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
     elif not allow_unused:
@@ -174,8 +172,7 @@ def _backward_method(
         keep = create_graph if retain_graph is None else retain_graph
         if gradient is None and not create_graph and engine.backward_from(self, keep):
             return
-        with engine.on_stream_of((self,)):
-            engine.backward((self,), (gradient,), keep, create_graph)
+        engine.backward((self,), (gradient,), keep, create_graph)
     else:
         backward((self,), (gradient,), retain_graph, create_graph, inputs)
 

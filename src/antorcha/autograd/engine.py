@@ -61,40 +61,43 @@ def backward(
     inputs: Sequence[Any] | None = None,
 ) -> None:
     """Adds the gradients of the roots to the leaves (or to ``inputs`` only)."""
-    plain = not modes.busy or modes.busy == modes.profiled  # the default mode is the right one
-    if plain and inputs is None:
-        native = None if create_graph else _native()
-        if native is not None:
-            rest = native(bool(retain_graph), *first_gradients(roots, seeds, False))
-            if rest is None:
-                return
-            walk = Walk(retain_graph, create_graph)
-            walk.resume(*rest)
-            del rest  # (a gradient with no other owner may be taken, not copied)
-        else:
-            walk = Walk(retain_graph, create_graph)
+    with on_stream_of(roots):
+        plain = not modes.busy or modes.busy == modes.profiled  # the default mode is the right one
+        if plain and inputs is None:
+            native = None if create_graph else _native()
+            if native is not None:
+                rest = native(bool(retain_graph), *first_gradients(roots, seeds, False))
+                if rest is None:
+                    return
+                walk = Walk(retain_graph, create_graph)
+                walk.resume(*rest)
+                del rest  # (a gradient with no other owner may be taken, not copied)
+            else:
+                walk = Walk(retain_graph, create_graph)
+                walk.start(roots, seeds)
+            walk.finish()
+            return
+        walk = Walk(retain_graph, create_graph)
+        word = in_grad_mode(create_graph)
+        try:
             walk.start(roots, seeds)
-        walk.finish()
-        return
-    walk = Walk(retain_graph, create_graph)
-    word = in_grad_mode(create_graph)
-    try:
-        walk.start(roots, seeds)
-        if inputs is None:
-            walk.run()
-        else:
-            walk.run_to([_target(t) for t in inputs])
-        walk.deliver(inputs)
-    finally:
-        modes.set_word(word)
+            if inputs is None:
+                walk.run()
+            else:
+                walk.run_to([_target(t) for t in inputs])
+            walk.deliver(inputs)
+        finally:
+            modes.set_word(word)
 
 
 def backward_from(root: Tensor, keep: Any) -> bool:
     """The commonest ``backward``: from one number, no view, in the default mode, natively. False,
     and nothing done: it is another."""
-    if modes.busy or not _engine or _engine[0] is None or _engine[1] or hooks.stream_of:
+    if modes.busy or not _engine or _engine[0] is None or _engine[1]:
         return False
     layout, fn = root._layout, root._fn
+    if hooks.stream_of and layout.device.type in hooks.stream_of:
+        return False
     if fn is None or root._base is not None or layout.numel != 1 or layout.dtype.kind != "f":
         return False
     rest = _engine[0](bool(keep), (fn, root._nr) if root._nr else fn, ones(layout))
@@ -114,16 +117,17 @@ def gradients(
     create_graph: bool,
 ) -> list[Tensor | None]:
     """The gradients of the roots with respect to ``inputs``; the leaves' ``grad`` stays."""
-    word = in_grad_mode(create_graph)
-    try:
-        walk = Walk(retain_graph, create_graph)
-        walk.start(roots, seeds)
-        targets = [_target(t) for t in inputs]
-        walk.run_to(targets)
-        found = {_key(t): walk.captured(t) for t in targets}
-        return [found[_key(t)] for t in targets]
-    finally:
-        modes.set_word(word)
+    with on_stream_of(roots):
+        word = in_grad_mode(create_graph)
+        try:
+            walk = Walk(retain_graph, create_graph)
+            walk.start(roots, seeds)
+            targets = [_target(t) for t in inputs]
+            walk.run_to(targets)
+            found = {_key(t): walk.captured(t) for t in targets}
+            return [found[_key(t)] for t in targets]
+        finally:
+            modes.set_word(word)
 
 
 def edge_to(root: Any) -> Edge:

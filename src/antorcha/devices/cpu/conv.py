@@ -18,6 +18,7 @@ from __future__ import annotations
 from antorcha.devices.cpu.conv_pack import (
     ConvTask,
     ConvWork,
+    pack_gradients,
     pack_pixels,
     pack_weights,
     pad_image,
@@ -340,11 +341,7 @@ def weight_job(u0: i64, u1: i64, args: raw, *, S) -> void:
             for p0 in range(0, t.pixels, PB):
                 px = min(t.pixels - p0, PB)
                 count = runs(t, p0, px, seg, S.L)
-                for m in range(0, t.kg, MR):
-                    pack(
-                        px, min(t.kg - m, MR), y + (m * t.pixels + p0) * size, t.pixels, 1,
-                        A + m * px * size, S=S, W=S.MR,
-                    )  # fmt: skip
+                pack_gradients(t, y, p0, px, A, S)
                 for col in range(low, high, NR):
                     few = min(high - col, NR)
                     pack_pixels(

@@ -14,7 +14,14 @@ the image's blocks are read where they lie.
 
 from __future__ import annotations
 
-from antorcha.devices.cpu.conv_pack import ConvTask, ConvWork, pack_weights, table, work_of
+from antorcha.devices.cpu.conv_pack import (
+    ConvTask,
+    ConvWork,
+    pack_gradients,
+    pack_weights,
+    table,
+    work_of,
+)
 from antorcha.devices.cpu.matmul import pack
 from antorcha.devices.cpu.template import transposed
 from antorcha.lang.native import (
@@ -251,11 +258,7 @@ def taps_job(u0: i64, u1: i64, args: raw, *, S) -> void:
             for r in range(0, rows, some):
                 few = min(some, rows - r)
                 px = few * t.row
-                for m in range(0, t.kg, MR):
-                    pack(
-                        px, min(t.kg - m, MR), y + (m * t.pixels + r * t.row) * size, t.pixels, 1,
-                        A + m * px * size, S=S, W=S.MR,
-                    )  # fmt: skip
+                pack_gradients(t, y, r * t.row, px, A, S)
                 for c in range(c0, c1, 2 * L):
                     blocks = (c1 - c + L - 1) // L
                     for tap in range(t.taps):

@@ -284,6 +284,19 @@ def unpad_image(t: ptr[ConvTask], src: raw, c0: i64, c1: i64, x: raw, bias: raw,
                             vscatter(here + (low + b * t.step), lanes(i64, L) * t.step, v, few)
 
 
+@inline
+def pack_gradients(t, y, p0, px, to, S):
+    """The results' gradient of a group's image at px pixels from p0 on, in panels of S.MR
+    channels."""
+    size = static(S.T.size)
+    MR = static(S.MR)
+    for m in range(0, t.kg, MR):
+        pack(
+            px, min(t.kg - m, MR), y + (m * t.pixels + p0) * size, t.pixels, 1, to + m * px * size,
+            S=S, W=S.MR,
+        )  # fmt: skip
+
+
 @native
 def turn_weights(t: ptr[ConvTask], w: raw, m: i64, few: i64, to: raw, *, S, W) -> void:
     """A panel of the weights seen from the images: channels m.. by (k, tap from the last on)."""

@@ -33,7 +33,7 @@ class PassWork:
 
     bufs: ptr[raw]
     desc: ptr[i64]
-    offsets: ptr[i64]  # of a mask: where each part's elements begin among all, and their end
+    offsets: ptr[i64]  # where each part's elements begin among all that are chosen, and their end
     failed: i64  # a status, from whichever job
 
 
@@ -45,6 +45,18 @@ def work_of(bufs, desc):
     work.desc = desc
     work.failed = 0
     return work
+
+
+@inline
+def place_parts(work, parts):
+    """The parts' counts, each in the next part's place, become where the parts begin; gives the
+    number of all."""
+    work.offsets[0] = 0
+    total = i64(0)
+    for c in range(parts):
+        total += work.offsets[c + 1]
+        work.offsets[c + 1] = total
+    return total
 
 
 class Changed(AntorchaError, RuntimeError):

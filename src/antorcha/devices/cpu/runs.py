@@ -11,8 +11,8 @@ from typing import Any
 
 from antorcha.core import dtypes
 from antorcha.devices.cpu.native import NativeKernel
-from antorcha.devices.cpu.passes import CHANGED, Passes, PassWork, failed, work_of
-from antorcha.devices.cpu.select import mask_task
+from antorcha.devices.cpu.passes import CHANGED, Passes, PassWork, failed, place_parts, work_of
+from antorcha.devices.cpu.select import SelectTask, mask_task, parts_of
 from antorcha.devices.cpu.sort_keys import SORT, Keys, key_of
 from antorcha.lang.kernels import Distinct
 from antorcha.lang.native import (
@@ -28,7 +28,6 @@ from antorcha.lang.native import (
     ptr,
     raw,
     static,
-    struct,
     u64,
     vload,
     void,
@@ -36,13 +35,6 @@ from antorcha.lang.native import (
 from antorcha.runtime.counted import Count, Shape
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
-
-
-@struct
-class RunsTask:
-    n: i64
-    part: i64
-    parts: i64
 
 
 @inline
@@ -80,7 +72,7 @@ def begins_at(K, x, at, hi):
 def count_runs(c0: i64, c1: i64, args: raw, *, K) -> void:
     """How many runs begin in parts c0..c1, and where the last one does (-1: none does)."""
     work = ptr[PassWork](args)
-    t = ptr[RunsTask](raw(work.desc))
+    t = ptr[SelectTask](raw(work.desc))
     lasts = ptr[i64](work.bufs[1])
     for c in range(c0, c1):
         lo = c * t.part
@@ -102,13 +94,12 @@ def count_runs_kernel(bufs: ptr[raw], desc: ptr[i64], *, K) -> i64:
     begins; the input."""
     work = work_of(bufs, desc)
     work.offsets = ptr[i64](bufs[0])
-    t = ptr[RunsTask](raw(desc))
+    t = ptr[SelectTask](raw(desc))
     lasts = ptr[i64](bufs[1])
     pool_run(address(count_runs, K=K), t.parts, 4, raw(work))
-    work.offsets[0] = 0
+    place_parts(work, t.parts)
     last = i64(0)
     for c in range(t.parts):
-        work.offsets[c + 1] = work.offsets[c + 1] + work.offsets[c]
         here = lasts[c]
         lasts[c] = last
         if here >= 0:
@@ -122,7 +113,7 @@ def write_runs(c0: i64, c1: i64, args: raw, *, K, INVERSE, COUNTS) -> void:
     """The runs that begin in parts c0..c1. bufs: values, inverse, counts; the two of
     ``count_runs_kernel``; the input."""
     work = ptr[PassWork](args)
-    t = ptr[RunsTask](raw(work.desc))
+    t = ptr[SelectTask](raw(work.desc))
     U = static(K.U)
     values = ptr[U](work.bufs[0])
     inverse = ptr[i64](work.bufs[1])
@@ -161,7 +152,7 @@ def write_runs(c0: i64, c1: i64, args: raw, *, K, INVERSE, COUNTS) -> void:
 def write_runs_kernel(bufs: ptr[raw], desc: ptr[i64], *, K, INVERSE, COUNTS) -> i64:
     work = work_of(bufs, desc)
     work.offsets = ptr[i64](bufs[3])
-    t = ptr[RunsTask](raw(desc))
+    t = ptr[SelectTask](raw(desc))
     pool_run(address(write_runs, K=K, INVERSE=INVERSE, COUNTS=COUNTS), t.parts, 2, raw(work))
     if COUNTS:
         total = work.offsets[t.parts]
@@ -172,8 +163,8 @@ def write_runs_kernel(bufs: ptr[raw], desc: ptr[i64], *, K, INVERSE, COUNTS) -> 
 def run_passes(what: Distinct, x: Layout) -> Passes:
     """The two passes over a contiguous tensor's elements."""
     n, fail, K = x.numel, failed(what.name), Keys(x, False, SORT, x.numel)
-    desc = tuple(mask_task(n))
-    parts = desc[-1]
+    desc = (*mask_task(n), 0)
+    parts = parts_of(n)
     scratch = [((parts + 1,), dtypes.int64)] * 2
     options: dict[str, Any] = {"K": K, "INVERSE": what.inverse, "COUNTS": what.counts}
     return Passes(

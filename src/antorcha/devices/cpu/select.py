@@ -23,6 +23,7 @@ from antorcha.devices.cpu.passes import (
     PassWork,
     compile_passes,
     failed,
+    place_parts,
     work_of,
 )
 from antorcha.devices.emit import WORDS, Unsupported
@@ -135,12 +136,7 @@ def count_job(c0: i64, c1: i64, args: raw, *, T, KEEP, MASK) -> void:
 def count_all(work, t, T, KEEP, MASK):
     """Fills the offsets, and gives the number of all."""
     pool_run(address(count_job, T=T, KEEP=KEEP, MASK=MASK), t.parts, 4, raw(work))
-    work.offsets[0] = 0
-    total = i64(0)
-    for c in range(t.parts):
-        total += work.offsets[c + 1]
-        work.offsets[c + 1] = total
-    return total
+    return place_parts(work, t.parts)
 
 
 @native

@@ -31,11 +31,15 @@ from typed_functions import (
 OPS = "antorcha.ops."
 NAMES = f"{OPS}kinds.in_records"
 TYPES = f"{OPS}kinds.types"
-KINDS = ("Tensor", "OptTensor", "Tensors", "Operand", "Power", "Number")
+KINDS = {
+    "Tensor": "", "Number": "", "OptTensor": "OptTensor", "Tensors": "Tensors",
+    "Operand": "Operand", "Power": "Operand",
+}  # fmt: skip
+"""The kinds that depend on what a tensor is, and the name of those made of it."""
 RECORDS = {
     **dict.fromkeys(
         ("composite", "creating", "_creating", "drawing", "like", "several", "custom_vjp"),
-        ("Tensors", ""),
+        ("Composites", ""),
     ),
     "pointwise": ("Elements", ""),
     "reduction": ("Foldings", "Folding"),
@@ -122,8 +126,16 @@ def _in_stage(written: Type, stage: str) -> Type:
     if isinstance(written, UnionType):  # a kind, or None
         return UnionType([_in_stage(each, stage) for each in written.items])
     if isinstance(written, UnboundType) and written.name in KINDS:
-        return _named(f"{stage}.{written.name}")
+        return _of_stage(written.name, stage)
     return written
+
+
+def _of_stage(kind: str, stage: str) -> Type:
+    """The type of a kind in a stage."""
+    made = KINDS[kind]
+    if not made:
+        return _named(f"{stage}.{kind}")
+    return type_in(NAMES, made, [_named(f"{stage}.Tensor")])
 
 
 def _named(name: str) -> Type:
@@ -159,14 +171,15 @@ def _batches(func: FuncDef, record: Record) -> None:
 
 def _in_place(record: Record, place: int) -> Type | None:
     found = list(record.parameters.values())
-    return _in_stage(found[place], "Tensors") if place < len(found) else None
+    return _in_stage(found[place], "Composites") if place < len(found) else None
 
 
 def _derivative(func: FuncDef, record: Record) -> None:
-    stage = "Elements" if record.decorator == "pointwise" else "Tensors"
+    stage = "Elements" if record.decorator == "pointwise" else "Composites"
     given = {
-        "g": f"{stage}.Gradient", "outs": f"{stage}.Tensors", "layouts": "Layouts.Tensors",
-        "needs": "Needs", "create": "Create", "dims": "Dims",
+        "g": _of_stage("Operand", stage), "outs": _of_stage("Tensors", stage),
+        "layouts": _of_stage("Tensors", "Layouts"), "needs": _named("Needs"),
+        "create": _named("Create"), "dims": _named("Dims"),
     }  # fmt: skip
 
     def type_of(k: int, name: str) -> Type | None:
@@ -176,7 +189,7 @@ def _derivative(func: FuncDef, record: Record) -> None:
             return _of_record(record, name.removesuffix("_layout"), "Layouts")
         if re.fullmatch(r"out\d*", name):
             return _named(f"{stage}.Tensor")
-        return _named(given[name]) if name in given else None
+        return given.get(name)
 
     _fill(func, type_of, anything())
 

@@ -77,9 +77,9 @@ def depends(module: str) -> list[tuple[int, str, int]]:
     return [(PRI_MYPY, module, -1)]  # as if it were imported for type checkers only; of no line
 
 
-def type_in(module: str, name: str) -> UnboundType:
-    """A type by its name in a module that the file imports."""
-    return UnboundType(f"{_alias(module)}.{name}")
+def type_in(module: str, name: str, of: Sequence[Type] = ()) -> UnboundType:
+    """A type by its name in a module that the file imports; ``of``: its arguments."""
+    return UnboundType(f"{_alias(module)}.{name}", list(of))
 
 
 def _alias(module: str) -> str:

@@ -1,11 +1,12 @@
 """What a type checker takes the parameters and results of records' functions for, by the names
 that tools/record_types.py gives them.
 
-``X | Any`` is an X, or what some calls give instead of it: a number, a tuple of them, None.
+What a tensor is depends on the stage in which a function runs: the classes below. ``X | Any`` is an
+X, or what some calls give instead of it: a number, a tuple of them, None.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from antorcha.core.dtypes import dtype
 from antorcha.lang.expr.graph import Expr
@@ -20,57 +21,40 @@ from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorObject
 from antorcha.tensor.batched import Batch as Batch
 
+T = TypeVar("T")
+OptTensor: TypeAlias = T | None
+Tensors: TypeAlias = tuple[T, ...]
+Operand: TypeAlias = T | Any
+
 class Elements:
     """Functions that are traced into an expression: pointwise ops, and their rules."""
 
     Tensor: TypeAlias = Expr
-    OptTensor: TypeAlias = Expr | None
-    Tensors: TypeAlias = tuple[Expr, ...]
-    Operand: TypeAlias = Expr | Any
-    Power: TypeAlias = Expr | Any
     Number: TypeAlias = Expr | Any
-    Gradient: TypeAlias = Expr | Any
 
 class Layouts:
     """Functions that plan, from layouts."""
 
     Tensor: TypeAlias = Layout
-    OptTensor: TypeAlias = Layout | None
-    Tensors: TypeAlias = tuple[Layout, ...]
-    Operand: TypeAlias = Layout | Any
-    Power: TypeAlias = Layout | Any
     Number: TypeAlias = Any
 
 class Foldings:
     """Functions that say how to fold, whatever the shape."""
 
     Tensor: TypeAlias = ElementKind
-    OptTensor: TypeAlias = ElementKind | None
-    Tensors: TypeAlias = tuple[ElementKind, ...]
-    Operand: TypeAlias = ElementKind | Any
-    Power: TypeAlias = ElementKind | Any
     Number: TypeAlias = Any
 
 class Drawings:
     """Functions that draw: tensors on the host are given as NumPy's arrays."""
 
     Tensor: TypeAlias = Any
-    OptTensor: TypeAlias = Any
-    Tensors: TypeAlias = Any
-    Operand: TypeAlias = Any
-    Power: TypeAlias = Any
     Number: TypeAlias = Any
 
-class Tensors:
+class Composites:
     """Functions that call ops: composites, the rules of all but pointwise ops."""
 
     Tensor: TypeAlias = TensorObject
-    OptTensor: TypeAlias = TensorObject | None
-    Tensors: TypeAlias = tuple[TensorObject, ...]
-    Operand: TypeAlias = TensorObject | Any
-    Power: TypeAlias = TensorObject | Any
     Number: TypeAlias = Any
-    Gradient: TypeAlias = TensorObject | Any
 
 class Make(Protocol):
     """What makes the tensors of samples."""

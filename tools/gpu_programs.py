@@ -372,7 +372,8 @@ def a_forked_child(small: bool) -> str:
     child = os.fork()
     if child == 0:  # pragma: no cover
         said = []
-        for call in (lambda: x + 1, lambda: torch.ones(2, device="cuda"), x.cpu):
+        ones = lambda: torch.ones(2, device="cuda")  # noqa: E731
+        for call in (lambda: x + 1, ones, torch.cuda.synchronize, x.cpu):
             try:
                 call()
                 said.append("no error")
@@ -380,14 +381,15 @@ def a_forked_child(small: bool) -> str:
                 said.append(str(error))
             except BaseException:
                 said.append(traceback.format_exc())
+        said.append(str(torch.cuda._is_in_bad_fork()))
         os.write(write, "|".join(said).encode())
         os._exit(0)
     os.waitpid(child, 0)
     os.close(write)
     with os.fdopen(read) as pipe:
         said = pipe.read().split("|")
-    assert len(said) == 3, said
-    for text in said:
+    assert (len(said), said[-1]) == (5, "True"), said
+    for text in said[:-1]:
         assert text.startswith("Cannot re-initialize CUDA in forked subprocess"), text
         assert "'spawn' start method" in text, text
     assert (x + 1).sum().item() == 10

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import traceback
 from typing import Any
 
 import numpy as np
@@ -182,39 +181,6 @@ def test_errors_of_the_driver_have_its_words(library: FakeLibrary) -> None:
     library.fault = 700
     with pytest.raises(RuntimeError, match=r"illegal memory access.*Pointwise.* ran last"):
         (x + 1).cpu()
-
-
-def test_a_forked_child_is_told(library: FakeLibrary) -> None:
-    x = torch.ones(5, device="cuda")
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:  # pragma: no cover
-        said = []
-        calls = (
-            lambda: x + 1, lambda: torch.ones(2, device="cuda"), torch.cuda.synchronize, x.cpu
-        )  # fmt: skip
-        try:
-            for call in calls:
-                try:
-                    call()
-                except RuntimeError as error:
-                    said.append(str(error))
-            said.append(str(torch.cuda._is_in_bad_fork()))
-            del calls, x
-        except BaseException:
-            said.append(traceback.format_exc())
-        os.write(write, "|".join(said).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        said = pipe.read().split("|")
-    assert said[-1] == "True"
-    assert len(said) == 5, said
-    for text in said[:-1]:
-        assert text.startswith("Cannot re-initialize CUDA in forked subprocess")
-        assert "'spawn' start method" in text
-    assert (x + 1).sum().item() == 10
 
 
 # ---- errors found in data

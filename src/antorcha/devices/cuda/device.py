@@ -129,9 +129,7 @@ class CudaBackend:
         else:
             self._copying(layout, whole).into(storage, offset, self.from_host(array, whole), 0)
 
-    def moving(
-        self, layout: Layout, out: Layout, wait: bool
-    ) -> LaunchWithOwner | None:  # fmt: skip
+    def moving(self, layout: Layout, out: Layout, wait: bool) -> LaunchWithOwner | None:
         """A copy between this device and the host's memory in machine code; None where it is
         another's."""
         if config.sync or not (wait or out.device.type == "cuda"):

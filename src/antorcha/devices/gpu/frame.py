@@ -24,6 +24,8 @@ from antorcha.runtime.memory.layout import Layout
 
 THREADS = 256
 """Threads of a block, where a template has no reason for another number."""
+COSTLY = 48
+"""The cost of a body of much code, whose registers are many."""
 MOST_BLOCKS = (1 << 31) - 1
 MOST_DIMS = 12
 

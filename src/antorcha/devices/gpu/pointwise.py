@@ -17,6 +17,7 @@ from antorcha.core.memo import kept
 from antorcha.devices.complexes import in_memory
 from antorcha.devices.emit import MOST_KEPT, Body, body_of, evaluate
 from antorcha.devices.gpu.frame import (
+    COSTLY,
     THREADS,
     GridPlan,
     GridStep,
@@ -38,8 +39,7 @@ from antorcha.runtime.memory.layout import Layout
 EACH = 4  # elements of a thread that has no vector: enough loads on their way at once
 WIDEST = 16  # bytes that one access moves
 LIGHT = 32  # a body's cost below which a thread may have 8 elements
-COSTLY = 48  # that of a function of much code, whose registers are many
-HEAVY = 128  # a cost from which it has one: code is written for each
+HEAVY = 128  # and from which it has one: code is written for each
 
 arrange = lazy("antorcha.devices.gpu.arrange")
 

@@ -52,7 +52,7 @@ def _copy_of(factor: ProductOperand, rows: int, depth: int) -> ProductOperand:
 
 def copy_step(
     product: GridProduct, operand: ProductOperand, of: Layout, to: int
-) -> tuple[GridStep, int]:  # fmt: skip
+) -> tuple[GridStep, int]:
     """The step that copies an operand to buffer number ``to`` as the product reads it, and the
     bytes of the copy."""
     copy = product.a if product.a.number == operand.number else product.b

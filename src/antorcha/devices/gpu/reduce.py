@@ -18,14 +18,9 @@ from antorcha.core.loops import collapse_dims
 from antorcha.core.memo import kept
 from antorcha.devices.complexes import fold_in_parts
 from antorcha.devices.emit import MOST_KEPT, Unsupported, evaluate
-from antorcha.devices.gpu.folds import (
-    FoldTemplate,
-    fresh_state,
-    keep,
-    merged,
-    state_places,
-)
+from antorcha.devices.gpu.folds import FoldTemplate, fresh_state, keep, merged, state_places
 from antorcha.devices.gpu.frame import (
+    COSTLY,
     THREADS,
     GridPlan,
     GridStep,
@@ -52,7 +47,6 @@ from antorcha.lang.native.grid import (
 from antorcha.runtime.memory.layout import Layout
 
 ALONE = 512  # elements that one thread folds, one after the other
-COSTLY = 48  # the cost of a body of much code, whose registers are many
 FEW = 8  # elements that are added up in f32 before their sum joins one of f64
 LEAST = 2.0**-90  # squares that are less by far may be 0 in f32
 ENOUGH = 1024  # blocks that keep a GPU busy (measured on an H100: half as many are 8 % slower)

@@ -163,9 +163,7 @@ class SimulatedBackend:
         streams.current().give(copy, at_once=False)
         return result
 
-    def deliver(
-        self, layout: Layout, storage: Storage, offset: int, out: Layout
-    ) -> Storage:  # fmt: skip
+    def deliver(self, layout: Layout, storage: Storage, offset: int, out: Layout) -> Storage:
         """A copy in the host's memory, which is there when the stream has been waited for."""
         result = new_pinned(out.nbytes)
         if out.numel:

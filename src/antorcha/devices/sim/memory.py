@@ -27,9 +27,9 @@ TAG = 1 << 62
 ARENA = 1 << 34  # bytes of address space wanted; pages are taken when they are written
 LEAST_ARENA = 1 << 20
 GRAIN = 16
-POISON = 0xFF  # NaN as a float, -1 as an integer
 ALIGNED = 256  # as a GPU's allocator gives it
 GAP = 64  # bytes between allocations that belong to none
+POISON = 0xFF  # NaN as a float, -1 as an integer
 NOWHERE_BYTES = 4096
 STATE_WORDS = 11  # of `ArenaState`, before `nowhere`
 

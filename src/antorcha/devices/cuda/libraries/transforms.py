@@ -47,7 +47,7 @@ execute_t = func[i32, i32, raw, raw, i32]
 # ---- what the library can see
 def plan_transform(
     device: Any, what: Fourier, outs: Sequence[Layout], ins: Sequence[Any]
-) -> Launch:  # fmt: skip
+) -> Launch:
     """A launch of cuFFT; Unsupported where it cannot, or is not to, compute the transform."""
     (out,), (x,) = outs, ins
     if not out.numel or not what.dims or not is_faster(what, out, x):

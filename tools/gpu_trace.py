@@ -88,8 +88,8 @@ class GpuTrace:
 
 def open_cupti() -> Any:
     """The library; OSError where there is none."""
-    names = [f"libcupti.so.{version}" for version in range(NEWEST, OLDEST - 1, -1)]
     versions = range(NEWEST, OLDEST - 1, -1)
+    names = [f"libcupti.so.{version}" for version in versions]
     error: OSError | None = None
     for path in [*loader.paths("cupti", versions, loader.folders()), *names]:
         try:

@@ -83,6 +83,41 @@ def test_a_layout_is_one_object_whoever_makes_it() -> None:
         assert layouts.layout((n,), (1,), torch.int64, x.device) is natively
 
 
+def test_a_layout_that_python_made_first_is_found_by_machine_code() -> None:
+    plan.flush()
+    x = torch.arange(10_000)
+    wrong = []
+    for n in range(2, 400):
+        by_python = layouts.layout((n,), (1,), torch.int64, x.device)
+        if x[:n]._layout is not by_python:
+            wrong.append(n)
+    assert not wrong
+
+
+def test_layouts_that_somebody_has_stay_when_others_take_their_place() -> None:
+    """A place gives its layout's memory to the next one only where nobody else has it."""
+    x = torch.zeros(7000, 3)
+    held: list[tuple[int, Any]] = []
+    for n in range(2, 7000):
+        view = x[:n]
+        match n % 5:
+            case 0:
+                held.append((n, view))
+            case 1:
+                held.append((n, view._layout))
+            case 2:
+                held.append((n, view.shape))
+            case 3:
+                held.append((n, view.stride()))
+    wrong = []
+    for n, it in held:
+        shape = it if n % 5 in (2, 3) else it.shape
+        wanted = (3, 1) if n % 5 == 3 else (n, 3)
+        if tuple(shape) != wanted or (n % 5 == 1 and (it.numel, it.nbytes) != (3 * n, 12 * n)):
+            wrong.append((n, it))
+    assert not wrong
+
+
 def test_a_layout_that_another_thread_makes_first_is_the_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -87,6 +87,21 @@ def _one_digit() -> int:
 
 ONE_DIGIT: int = _one_digit()
 
+
+def _tuple_items() -> int:
+    """Where a tuple's items lie, right behind its length or a hash; -1: they lie otherwise."""
+    at = tuple.__basicsize__
+    samples: list[tuple[object, ...]] = [(), (1.5,), (None, "text", 1.5)]
+    for each in samples:
+        items = (ctypes.c_void_p * len(each)).from_address(id(each) + at)
+        size = ctypes.c_ssize_t.from_address(id(each) + HEADER).value
+        if size != len(each) or list(items) != [id(item) for item in each]:
+            return -1
+    return at
+
+
+TUPLE_ITEMS: int = _tuple_items()
+
 # ---- references and attributes
 _inc_ref = Extern("Py_IncRef", void, raw)
 _dec_ref = Extern("Py_DecRef", void, raw)
@@ -234,6 +249,27 @@ def integer(o):
     return i64(0) if o == zero[0] else PyLong_AsLongLong(o)
 
 
+@inline
+def tuple_size(o):
+    """PyTuple_Size of what is known to be a tuple."""
+    return ptr[i64](o + HEADER)[0] if TUPLE_ITEMS >= 0 else PyTuple_Size(o)
+
+
+@inline
+def tuple_item(o, k):
+    """PyTuple_GetItem (borrowed), of what is known to be a tuple that has as many items."""
+    return ptr[raw](o + TUPLE_ITEMS)[k] if TUPLE_ITEMS >= 0 else PyTuple_GetItem(o, k)
+
+
+@inline
+def put_item(o, k, item):
+    """PyTuple_SetItem, where nothing is yet, of a new tuple: it takes the reference over."""
+    if TUPLE_ITEMS >= 0:
+        ptr[raw](o + TUPLE_ITEMS)[k] = item
+    else:
+        PyTuple_SetItem(o, k, item)
+
+
 @native
 def int_value(o: raw) -> i64:
     """The value of what is known to be an int (no subclass), as PyLong_AsLongLong says it."""
@@ -346,7 +382,12 @@ def int_object(value: i64) -> raw:
 @native
 def tuple_of(numbers: ptr[i64], count: i64) -> raw:
     """A tuple of ints; null with an exception."""
-    result = PyTuple_New(count)
+    return filled_tuple(PyTuple_New(count), numbers, count)
+
+
+@native
+def filled_tuple(result: raw, numbers: ptr[i64], count: i64) -> raw:
+    """A new tuple, also of a subclass, filled with ints, or null; null with an exception."""
     if result is None:
         return result
     for k in range(count):
@@ -354,7 +395,7 @@ def tuple_of(numbers: ptr[i64], count: i64) -> raw:
         if number is None:
             Py_DecRef(result)
             return number
-        PyTuple_SetItem(result, k, number)
+        put_item(result, k, number)
     return result
 
 

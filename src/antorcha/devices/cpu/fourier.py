@@ -1,16 +1,16 @@
-"""The template of Fourier: SciPy's pocketfft, and what is left to do around it.
+"""The template of Fourier: lines in lanes, SciPy's pocketfft for the rest, and what is around them.
 
-pocketfft transforms several rows at a time in vector lanes, straight from the operand's memory to
-the result's, on as many threads as kernels may use. Kernels of ours do the rest:
+Where many lines of up to `LONGEST` elements without great prime factors are transformed, each is in
+a lane of vectors (``fourier_lines``). A longer row is transformed as the columns and the rows of a
+matrix: with j = j1 n2 + j2 and k = k1 + n1 k2, X[k] is the transform along j2 of w^(j2 k1) times
+the transform along j1, w = exp(-2 pi i / n) (Gentleman and Sande, "Fast Fourier transforms for fun
+and profit", 1966).
 
-- All of the transform of real numbers: the half that is the conjugate of the other is copied.
-- A long row alone, whose factors pocketfft takes one number at a time, as the columns and the rows
-  of a matrix: with j = j1 n2 + j2 and k = k1 + n1 k2, X[k] is the transform along j2 of w^(j2 k1)
-  times the transform along j1, w = exp(-2 pi i / n) (Gentleman and Sande, "Fast Fourier transforms
-  for fun and profit", 1966).
+All else is pocketfft's, straight from the operand's memory to the result's, on as many threads as
+kernels may use. What it is called with has no place in SciPy's documentation; where it is
+elsewhere, SciPy's public functions compute instead (``numpy_semantics.fourier``).
 
-What pocketfft is called with has no place in SciPy's documentation; where it is elsewhere, SciPy's
-public functions compute instead (``numpy_semantics.fourier``).
+Of all of the transform of real numbers, the half that is the conjugate of the other is copied.
 """
 
 from __future__ import annotations
@@ -20,11 +20,17 @@ from collections.abc import Sequence
 from math import isqrt
 from typing import Any
 
-import numpy as np
-
 from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
 from antorcha.core.shapes import contiguous_strides
+from antorcha.devices.cpu.fourier_lines import (
+    LONGEST,
+    TYPES,
+    LinesPass,
+    factor_of,
+    passes_of,
+    radices_of,
+)
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import Work, lanes_of, work_of
 from antorcha.devices.emit import Unsupported
@@ -32,20 +38,15 @@ from antorcha.devices.numpy_semantics.host import in_steps, launch_of, view
 from antorcha.lang.kernels import Fourier, Launch
 from antorcha.lang.native import (
     address,
-    f32,
-    f64,
     first,
-    fma,
     i64,
     inline,
-    local,
     native,
     ptr,
     raw,
     shuffle,
     static,
     struct,
-    vec,
     vload,
     void,
     vstore,
@@ -61,19 +62,14 @@ pocketfft = lazy("scipy.fft._pocketfft.pypocketfft")
 
 Place = Sequence[int]
 """Where a sequence has a storage, and an offset."""
-TYPES: dict[str, Any] = {"complex64": f32, "complex128": f64}
 REALS = dtypes.float32, dtypes.float64
 COMPLEX = dtypes.complex64, dtypes.complex128
 NORMS = {"none": 0, "root": 1, "all": 2}
 """pocketfft's numbers of what sums are multiplied by."""
 ALONE = 1 << 16
 """Elements of which a thread of pocketfft's is not worth being woken."""
-LONG = 1 << 12
-"""Elements of a row that is transformed as a matrix."""
-LEAST, MOST = 64, 512
-"""Rows of such a matrix."""
-FEW = 4
-"""Of fewer rows pocketfft transforms each alone, one number at a time."""
+LEAST = 16
+"""Rows of the matrix as which a long row is transformed."""
 PAD = 8  # elements between rows, so that columns are not a power of two apart
 PIECE = 4096  # elements of a row that are a unit of work
 APART = 1 << 20
@@ -89,10 +85,11 @@ def compile_fourier(what: Fourier, outs: Sequence[Layout], ins: Sequence[Any]) -
         raise Unsupported("pocketfft's functions convert nothing")
     if what.kind == "real" and not what.onesided:
         return _whole(what, out, x)
-    if what.kind == "complex" and len(what.dims) == 1 and x.dtype.name == "complex64":
+    if what.kind == "complex" and len(what.dims) == 1:
         n1 = _columns(x.shape[what.dims[0]])
-        if n1 and x.numel < FEW * x.shape[what.dims[0]]:
-            return _as_matrix(what, out, x, n1)
+        as_matrix = _as_matrix(what, out, x, n1) if n1 else None
+        if as_matrix is not None:
+            return as_matrix
     return _transform(what, what.dims, out, x)
 
 
@@ -105,7 +102,10 @@ def _is_there() -> bool:
 
 
 def _transform(what: Fourier, dims: tuple[int, ...], out: Layout, x: Layout) -> Launch:
-    """One call of pocketfft."""
+    """Dim by dim, many lines at once, or by one call of pocketfft."""
+    passes = passes_of(what, dims, out, x)
+    if passes:
+        return _by_lines(passes, out)
     norm, forward, length = NORMS[what.norm], what.forward, what.length
     alone = max(out.numel, x.numel) < ALONE
     kind = {"complex": pocketfft.c2c, "real": pocketfft.r2c, "to real": pocketfft.c2r}[what.kind]
@@ -117,6 +117,18 @@ def _transform(what: Fourier, dims: tuple[int, ...], out: Layout, x: Layout) -> 
         kind(view(x, source, start), dims, *sizes, forward, norm, target, threads)
 
     return launch_of(into, [out], [x])
+
+
+def _by_lines(passes: Sequence[LinesPass], out: Layout) -> Launch:
+    """Each pass but the first transforms what the one before has written, in place."""
+    launches = [each.launch() for each in passes]
+
+    def write(steps: Steps, to: Place, source: Place) -> None:
+        for each, one in zip(passes, launches, strict=True):
+            steps.into(one.into, *to, *source, *_constants(steps, each))
+            source = to
+
+    return in_steps(write, out, 2)
 
 
 # ------------------------------------------------------------------------- all of real numbers'
@@ -230,81 +242,18 @@ def _whole(what: Fourier, out: Layout, x: Layout) -> Launch:
 
 
 # ------------------------------------------------------------------------------- a row as a matrix
-@struct
-class TwistTask:
-    """Description words."""
-
-    n1: i64
-    n2: i64
-    pitch: i64  # from row to row
-    rows: i64  # of all matrices
-    bits: i64  # of the numbers of the table's first part
-
-
-@inline
-def root(t, table, m):
-    """w^m, of the numbers w^0, w^1 .. and then w^(2^bits * 0), w^(2^bits * 1) .."""
-    low = table + 2 * (m & ((i64(1) << t.bits) - 1))
-    high = table + 2 * ((i64(1) << t.bits) + (m >> t.bits))
-    return low[0] * high[0] - low[1] * high[1], low[0] * high[1] + low[1] * high[0]
-
-
-@native
-def twist_job(u0: i64, u1: i64, args: raw) -> void:
-    """Rows u0..u1: element j2 of row k1 is multiplied by w^(j2 k1)."""
-    work = ptr[Work](args)
-    t = ptr[TwistTask](raw(work.desc))
-    table = ptr[f64](work.bufs[1])
-    twice = static([lane // 2 for lane in range(16)])
-    signs = static([lane // 2 + 8 * (lane % 2) for lane in range(16)])
-    swap = static([lane ^ 1 for lane in range(16)])
-    for u in range(u0, u1):
-        k1 = u % t.n1
-        row = ptr[f32](work.bufs[0]) + 2 * u * t.pitch
-        re = local(f64, 8)
-        im = local(f64, 8)
-        for j in static(range(8)):
-            re[j], im[j] = root(t, table, k1 * j)
-        a = vload(re, 8)
-        b = vload(im, 8)
-        for j in range(0, t.n2, 8):
-            c, d = root(t, table, k1 * j)
-            cos = vec[f32, 8](a * c - b * d)
-            sin = vec[f32, 8](a * d + b * c)
-            few = first(16, 2 * (t.n2 - j))
-            v = vload(row + 2 * j, 16, few)
-            turned = shuffle(v, None, swap) * shuffle(-sin, sin, signs)
-            vstore(row + 2 * j, fma(v, shuffle(cos, None, twice), turned), few)
-
-
-@native
-def twist_kernel(bufs: ptr[raw], desc: ptr[i64]) -> i64:
-    work = work_of(bufs, desc)
-    t = ptr[TwistTask](raw(desc))
-    pool_run(address(twist_job), t.rows, max(APART // t.n2, 1), raw(work))
-    return 0
-
-
-@functools.lru_cache(maxsize=8)
-def _roots(n: int, bits: int, forward: bool) -> Any:
-    """The storage of `root`'s table."""
-    m = np.concatenate([np.arange(1 << bits), np.arange((n >> bits) + 1) << bits])
-    w = np.exp((-2j if forward else 2j) * np.pi / n * m)
-    storage = new_storage(w.nbytes)
-    np.frombuffer(memoryview(storage), w.dtype)[:] = w
-    return storage
-
-
 def _columns(n: int) -> int:
-    """The n1 of a row that is transformed as a matrix; 0: it is not."""
-    if n < LONG:
+    """The n1 of a row that is transformed as a matrix, both of whose sides are lengths of lines; 0:
+    it is not."""
+    if n <= LONGEST:
         return 0
-    return next((d for d in range(min(isqrt(n), MOST), LEAST - 1, -1) if n % d == 0), 0)
+    sides = (d for d in range(isqrt(n), LEAST - 1, -1) if n % d == 0)
+    return next((d for d in sides if radices_of(d) and radices_of(n // d)), 0)
 
 
-def _as_matrix(what: Fourier, out: Layout, x: Layout, n1: int) -> Launch:
+def _as_matrix(what: Fourier, out: Layout, x: Layout, n1: int) -> Launch | None:
     (d,), n, dtype = what.dims, x.shape[what.dims[0]], x.dtype
-    n2, bits = n // n1, n.bit_length() // 2
+    n2 = n // n1
 
     def matrix(layout: Layout, rows: int, row: int, column: int) -> Layout:
         """Its elements with two dims in the place of one, at the end."""
@@ -319,19 +268,22 @@ def _as_matrix(what: Fourier, out: Layout, x: Layout, n1: int) -> Launch:
     last, pitch = source.ndim - 1, n2 + PAD
     strides = contiguous_strides((*source.shape[:-1], pitch))
     between = L.layout(source.shape, strides, dtype, x.device)
-    columns = _transform(what, (last - 1,), between, source)
-    rows = _transform(what, (last,), matrix(out, n1, 1, n1), between)
-    table = _roots(n, bits, what.forward)
+    factor = factor_of(what, [n])
+    columns = LinesPass(what, last - 1, between, source, "twisted", factor, n)
+    rows = LinesPass(what, last, matrix(out, n1, 1, n1), between, "complex", 1.0)
+    if not columns.words or not rows.words:
+        return None
     size = x.numel // n2 * pitch * dtype.itemsize
-    at = L.contiguous((table.nbytes // 8,), dtypes.float64, x.device)
-    kernel = NativeKernel(twist_kernel, {}, (n1, n2, pitch, x.numel // n2, bits))
-    twist = compile_native(what, kernel, [between], [at])
+    first, second = columns.launch(), rows.launch()
 
     def write(steps: Steps, to: Place, source: Place) -> None:
-        start = steps.constant(0)
-        room = steps.allocate(size, new_storage)
-        steps.into(columns.into, room, start, *source)
-        steps.into(twist.into, room, start, steps.constant(table), start)
-        steps.into(rows.into, *to, room, start)
+        room = steps.allocate(size, new_storage), steps.constant(0)
+        steps.into(first.into, *room, *source, *_constants(steps, columns))
+        steps.into(second.into, *to, *room, *_constants(steps, rows))
 
     return in_steps(write, out, 2)
+
+
+def _constants(steps: Steps, one: LinesPass) -> list[int]:
+    """Where a sequence has the tables of a pass."""
+    return [at for table in one.tables for at in (steps.constant(table), steps.constant(0))]

@@ -344,25 +344,72 @@ def put(P, strip, i, states):
 
 
 @inline
+def lifted_row(P, ins, offset, steps, q, at, mask):
+    """The states of ``width`` elements of row q, whose inputs lie so far on, from `at` on."""
+    here = [ins[k] + offset[k] for k in static(range(P.nin))]
+    position = None
+    if P.needs_position:
+        position = vec[i64, P.width](q)
+    return lifted(P, here, repeated(P, here), steps, at, position, mask)
+
+
+@inline
+def next_row(P, shape, steps, fold_words, index, offset, lo):
+    """Where the inputs of a row begin, from which `index` and `offset` go on to the next one."""
+    here = [offset[k] + lo * steps[k] for k in static(range(P.nin))]
+    advance(P.nin, fold_words, shape.fold_dims, index, offset)
+    return here
+
+
+@inline
+def in_order(P, states):
+    """States one after another as one, in pairs: neighbours do not wait for each other."""
+    many = static(len(states))
+    if many == 1:
+        return states[0]
+    return appended(P, in_order(P, states[: many // 2]), in_order(P, states[many // 2 :]))
+
+
+@inline
+def fold_together(P, ins, steps, shape, fold_words, acc, rows, index, offset, lo, whole, many):
+    """Rows from the first on, so `many` at a time, folded into the first `whole` accumulators: one
+    is read and written once for all of them. Gives the row after the last one."""
+    q, end = rows
+    while q + many <= end:
+        at = [next_row(P, shape, steps, fold_words, index, offset, lo) for _ in static(range(many))]
+        for i in range(0, whole, P.width):
+            states = [lifted_row(P, ins, at[r], steps, q + r, i, None) for r in static(range(many))]
+            put(P, acc, i, appended(P, loaded(P, acc, i), in_order(P, states)))
+        q += many
+    return q
+
+
+@inline
+def fold_edge(P, ins, steps, shape, fold_words, acc, q0, q1, lo, at, m):
+    """Rows q0..q1 folded into the accumulators from `at` on, which fill no vector."""
+    mask = first(P.width, m - at)
+    index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
+    state = loaded(P, acc, at)
+    for q in range(q0, q1):
+        here = [offset[k] + lo * steps[k] for k in static(range(P.nin))]
+        one = lifted_row(P, ins, here, steps, q, at, mask)
+        keep(P, state, appended(P, state, one))
+        advance(P.nin, fold_words, shape.fold_dims, index, offset)
+    put(P, acc, at, state)
+
+
+@inline
 def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
     """Rows q0..q1 folded into the strip of accumulators: m results from the inner kept index lo."""
-    W = static(P.width)
-    index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
-    for q in range(q0, q1):
-        here = [ins[k] + offset[k] + lo * steps[k] for k in static(range(P.nin))]
-        fixed = repeated(P, here)
-        position = None
-        if P.needs_position:
-            position = vec[i64, W](q)
-        whole = m // W * W
-        for i in range(0, whole, W):
-            one = lifted(P, here, fixed, steps, i, position, None)
-            put(P, acc, i, appended(P, loaded(P, acc, i), one))
-        for i in range(whole, m, W):
-            mask = first(W, m - i)
-            one = lifted(P, here, fixed, steps, i, position, mask)
-            put(P, acc, i, appended(P, loaded(P, acc, i), one))
-        advance(P.nin, fold_words, shape.fold_dims, index, offset)
+    whole = m // P.width * P.width
+    if whole > 0:
+        index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
+        q = fold_together(
+            P, ins, steps, shape, fold_words, acc, (q0, q1), index, offset, lo, whole, P.unroll
+        )
+        fold_together(P, ins, steps, shape, fold_words, acc, (q, q1), index, offset, lo, whole, 1)
+    if whole < m:
+        fold_edge(P, ins, steps, shape, fold_words, acc, q0, q1, lo, whole, m)
 
 
 @inline

@@ -125,18 +125,23 @@ def store(p, kind, at, step, value, width, mask):
 
 
 @inline
-def transposed(count, rows):
-    """A square of as many vectors as they have lanes, transposed: stages of shuffles, each of which
-    exchanges one bit of row and column."""
+def transposed(count, rows, each=1):
+    """A square of as many vectors as they have elements, of some lanes `each`, transposed: stages
+    of shuffles, each of which exchanges one bit of row and column."""
     for d in static([1 << s for s in range(count.bit_length() - 1)]):
-        low = static(tuple([c if not c & d else count + (c ^ d) for c in range(count)]))
-        high = static(tuple([c | d if not c & d else count + c for c in range(count)]))
+        low = static(lanes_from([c if not c & d else count + (c ^ d) for c in range(count)], each))
+        high = static(lanes_from([c | d if not c & d else count + c for c in range(count)], each))
         result = [rows[0] for i in static(range(count))]
         for i in static([i for i in range(count) if not i & d]):
             result[i] = shuffle(rows[i], rows[i | d], low)
             result[i | d] = shuffle(rows[i], rows[i | d], high)
         rows = result
     return rows
+
+
+def lanes_from(elements: Sequence[int], each: int) -> tuple[int, ...]:
+    """The lanes of elements that have so many each."""
+    return tuple([c * each + lane for c in elements for lane in range(each)])
 
 
 @inline

@@ -27,12 +27,12 @@ import math
 from collections.abc import Sequence
 
 from antorcha.core.structs import struct
+from antorcha.devices.butterfly import butterfly, conjugate, minus, plus, swapped, times
 from antorcha.devices.gpu.frame import GridTemplate, offsets_of, operand_place
 from antorcha.lang.native import (
     bitcast,
     f32,
     f64,
-    fma,
     i32,
     i64,
     inline,
@@ -57,9 +57,6 @@ from antorcha.lang.native.types import Ty
 from antorcha.runtime.memory.layout import Layout
 
 RADICES = (13, 11, 8, 7, 5, 4, 3, 2)
-HALF_ROOT = math.sqrt(0.5)
-COSINES = tuple([tuple([math.cos(2 * math.pi * k / r) for k in range(r)]) for r in range(1, 14)])
-SINES = tuple([tuple([math.sin(2 * math.pi * k / r) for k in range(r)]) for r in range(1, 14)])
 ITEMS, STEP_IN, STEP_OUT, SCALE, LENGTH, STORED, SPACING, LOW_BITS, PAIR, DIMS = range(10)
 """The step's words: transforms; strides of their elements in both operands; the factor of all
 results; the signal's length; how many results are stored; by how much the numbers of a pass's
@@ -133,27 +130,7 @@ def stages_of(radices: Sequence[int]) -> list[tuple[int, int, int]]:
     return found
 
 
-# ------------------------------------------------------------------------------------ numbers
-@inline
-def plus(a, b):
-    return [a[0] + b[0], a[1] + b[1]]
-
-
-@inline
-def minus(a, b):
-    return [a[0] - b[0], a[1] - b[1]]
-
-
-@inline
-def times(a, b):
-    return [fma(a[0], b[0], -(a[1] * b[1])), fma(a[0], b[1], a[1] * b[0])]
-
-
-@inline
-def swapped(a):
-    return [a[1], a[0]]
-
-
+# ------------------------------------------------------------------------------------ words
 @inline
 def from_table(P, words, name, at):
     """A complex number of a table."""
@@ -165,67 +142,6 @@ def from_table(P, words, name, at):
 @inline
 def own_word(P, words, which):
     return P.I(words[static(P.own + which)])
-
-
-# ------------------------------------------------------------------------------------ butterflies
-@inline
-def butterfly(P, x):
-    """The transform of a few numbers in registers."""
-    count = static(len(x))
-    if count == 1:
-        return [x[0]]
-    if count == 2:
-        return [plus(x[0], x[1]), minus(x[0], x[1])]
-    if count == 4:
-        return butterfly_4(x)
-    if count == 8:
-        return butterfly_8(P, x)
-    return butterfly_odd(P, x, count)
-
-
-@inline
-def butterfly_4(x):
-    a, b = plus(x[0], x[2]), minus(x[0], x[2])
-    c, d = plus(x[1], x[3]), minus(x[1], x[3])
-    return [plus(a, c), [b[0] + d[1], b[1] - d[0]], minus(a, c), [b[0] - d[1], b[1] + d[0]]]
-
-
-@inline
-def butterfly_8(P, x):
-    even = butterfly_4([x[0], x[2], x[4], x[6]])
-    odd = butterfly_4([x[1], x[3], x[5], x[7]])
-    h = P.T(HALF_ROOT)
-    turned = [
-        odd[0],
-        [(odd[1][0] + odd[1][1]) * h, (odd[1][1] - odd[1][0]) * h],
-        [odd[2][1], -odd[2][0]],
-        [(odd[3][1] - odd[3][0]) * h, -(odd[3][0] + odd[3][1]) * h],
-    ]
-    low = [plus(even[k], turned[k]) for k in static(range(4))]
-    high = [minus(even[k], turned[k]) for k in static(range(4))]
-    return low + high
-
-
-@inline
-def butterfly_odd(P, x, count):
-    """Any odd radix: elements r and count - r meet conjugate roots."""
-    half = static(count // 2)
-    sums = [plus(x[k + 1], x[count - 1 - k]) for k in static(range(half))]
-    gaps = [minus(x[k + 1], x[count - 1 - k]) for k in static(range(half))]
-    found = [[x[0][0], x[0][1]] for k in static(range(count))]
-    for k in static(range(half)):
-        found[0] = plus(found[0], sums[k])
-    for j in static(range(1, half + 1)):
-        even = [x[0][0], x[0][1]]
-        odd = [P.T(0), P.T(0)]
-        for k in static(range(half)):
-            c = P.T(static(COSINES[count - 1][j * (k + 1) % count]))
-            s = P.T(static(SINES[count - 1][j * (k + 1) % count]))
-            even = [fma(sums[k][0], c, even[0]), fma(sums[k][1], c, even[1])]
-            odd = [fma(gaps[k][0], s, odd[0]), fma(gaps[k][1], s, odd[1])]
-        found[j] = [even[0] + odd[1], even[1] - odd[0]]
-        found[count - j] = [even[0] - odd[1], even[1] + odd[0]]
-    return found
 
 
 # ------------------------------------------------------------------------------------ operands
@@ -247,11 +163,6 @@ def load_half(P, words, x, begin, index):
     found = load_parts(P, x, begin + place * own_word(P, words, STEP_IN))
     part = select(mirrored, -found[1], found[1])
     return [found[0], select((place == 0) | (place * 2 == n), P.T(0), part)]
-
-
-@inline
-def conjugate(a):
-    return [a[0], -a[1]]
 
 
 @inline
@@ -426,7 +337,7 @@ def stage_results(P, words, s, values, j):
     radix, before, at = static(P.stages[s])
     given = turned_inputs(P, words, values, j, before, at) if before > 1 else values
     first = j // static(before) * static(before * radix) + j % static(before)
-    results = butterfly(P, given)
+    results = butterfly(P.T, given)
     if P.form.product == "join" and s == len(P.stages) // 2 - 1:
         for r in static(range(radix)):
             by = from_table(P, words, "spectrum", first + static(r * before))

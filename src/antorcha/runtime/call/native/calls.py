@@ -34,6 +34,7 @@ from antorcha.runtime.call.native.keys import (
     read_index,
 )
 from antorcha.runtime.call.native.keys import MOST as WORDS
+from antorcha.runtime.call.native.layouts import MOST_NUMBERS
 from antorcha.runtime.call.native.mode import WATCHED, mode_word
 from antorcha.runtime.call.native.places import (
     COUNTED,
@@ -67,7 +68,6 @@ from antorcha.runtime.call.native.serving_sizes import (
     serve_sizes,
 )
 from antorcha.runtime.call.native.sized import (
-    MOST_NUMBERS,
     Kind,
     OutlineWork,
     fitting,
@@ -83,11 +83,11 @@ from antorcha.runtime.cpython import (
     Py_IncRef,
     PyObject_Vectorcall,
     PyTuple_New,
-    PyTuple_SetItem,
     empty_tuple,
     float_type,
     int_type,
     new_reference,
+    put_item,
     tuple_of,
     type_of,
     zero,
@@ -300,7 +300,7 @@ def record_pair(
 def tuple_with(o: raw) -> raw:
     result = PyTuple_New(1)
     if result is not None:
-        PyTuple_SetItem(result, 0, new_reference(o))
+        put_item(result, 0, new_reference(o))
     return result
 
 

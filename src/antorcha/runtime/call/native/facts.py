@@ -9,27 +9,26 @@ from __future__ import annotations
 
 from antorcha.lang.native import Extern, i32, i64, local, native, ptr, raw
 from antorcha.runtime.call.native.keys import size_type, slice_type
-from antorcha.runtime.call.native.layouts import LayoutObject, has_dims, tuple_new
+from antorcha.runtime.call.native.layouts import LayoutObject, has_dims
 from antorcha.runtime.call.native.mode import mode_word
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole, offset_of
 from antorcha.runtime.cpython import (
-    Py_DecRef,
     PyErr_Clear,
     PyLong_FromLongLong,
-    PyObject_Vectorcall,
-    PyTuple_GetItem,
-    PyTuple_Size,
     failed,
     int_type,
     int_value,
     new_reference,
+    put_item,
+    tuple_item,
+    tuple_size,
     type_of,
 )
 from antorcha.runtime.memory.storage import StorageObject
+from antorcha.runtime.objects import PyType_GenericAlloc
 
 PySlice_Unpack = Extern("PySlice_Unpack", i32, raw, ptr[i64], ptr[i64], ptr[i64])
 PySlice_AdjustIndices = Extern("PySlice_AdjustIndices", i64, i64, ptr[i64], ptr[i64], i64)
-PyTuple_GetSlice = Extern("PyTuple_GetSlice", raw, raw, i64, i64)
 SIZE, STRIDE, LENGTH, CONTIGUOUS, DATA_PTR, ITEM = range(6)
 """What is asked: of a dim, the first two."""
 METHODS = {
@@ -44,7 +43,7 @@ def item_at(items: raw, index: raw) -> raw:
     is none, or out of range."""
     if type_of(index) != raw(int_type):
         return None
-    count = PyTuple_Size(items)
+    count = tuple_size(items)
     at = int_value(index)
     if at == -1 and failed():  # it has more than 64 bits
         PyErr_Clear()
@@ -53,7 +52,7 @@ def item_at(items: raw, index: raw) -> raw:
         at += count
     if at < 0 or at >= count:
         return None
-    return new_reference(PyTuple_GetItem(items, at))
+    return new_reference(tuple_item(items, at))
 
 
 @native
@@ -63,14 +62,11 @@ def items_at(items: raw, index: raw) -> raw:
     if PySlice_Unpack(index, first, last, step) != 0 or step[0] != 1:
         PyErr_Clear()
         return None
-    PySlice_AdjustIndices(PyTuple_Size(items), first, last, 1)
-    args = local(raw, 2)
-    args[0] = size_type[0]
-    args[1] = PyTuple_GetSlice(items, first[0], last[0])
-    if args[1] is None:
-        return args[1]
-    result = PyObject_Vectorcall(tuple_new[0], args, 2, None)
-    Py_DecRef(args[1])
+    count = PySlice_AdjustIndices(tuple_size(items), first, last, 1)
+    result = PyType_GenericAlloc(size_type[0], count)
+    if result is not None:
+        for k in range(count):
+            put_item(result, k, new_reference(tuple_item(items, first[0] + k)))
     return result
 
 
@@ -111,9 +107,9 @@ def fact(args: ptr[raw], nargs: i64, *, KIND) -> raw:
     if KIND == STRIDE:
         return item_at(layout.strides, args[1])
     if KIND == LENGTH:
-        if PyTuple_Size(layout.shape) == 0:
+        if tuple_size(layout.shape) == 0:
             return None
-        return new_reference(PyTuple_GetItem(layout.shape, 0))
+        return new_reference(tuple_item(layout.shape, 0))
     if KIND == CONTIGUOUS:
         return new_reference(layout.contiguous)
     return address(o, layout)

@@ -44,13 +44,13 @@ from antorcha.runtime.cpython import (
     PyFloat_AsDouble,
     PyList_GetItem,
     PyList_Size,
-    PyTuple_GetItem,
-    PyTuple_Size,
     failed,
     float_type,
     int_type,
     int_value,
     list_type,
+    tuple_item,
+    tuple_size,
     tuple_type,
     type_of,
     zero,
@@ -181,10 +181,10 @@ def add_any(key: ptr[Key], o: raw) -> bool:
     if kind == raw(int_type):
         return add_plain(key, o)
     if kind == raw(tuple_type) or kind == size_type[0]:
-        count = PyTuple_Size(o)
+        count = tuple_size(o)
         ok = add_word(key, ITEMS, count)
         for k in range(count):
-            ok = ok and add_argument(key, PyTuple_GetItem(o, k))
+            ok = ok and add_argument(key, tuple_item(o, k))
         return ok
     if kind == raw(list_type):
         key.listed = 1
@@ -224,8 +224,8 @@ def read_index(key: ptr[Key], args: ptr[raw], nargs: i64, names: raw) -> bool:
     if type_of(index) != raw(tuple_type):
         return add_index(key, index)
     ok = True
-    for k in range(PyTuple_Size(index)):
-        ok = ok and add_index(key, PyTuple_GetItem(index, k))
+    for k in range(tuple_size(index)):
+        ok = ok and add_index(key, tuple_item(index, k))
     return ok and add_word(key, TUPLE_END, 0)  # x[(1,)] and x[1] are one thing, but two keys
 
 
@@ -271,8 +271,8 @@ def read_call(
         else:
             ok = ok and add_any(key, args[k])
     if names is not None:
-        for k in range(PyTuple_Size(names)):
-            ok = ok and add_word(key, NAME, i64(PyTuple_GetItem(names, k)))
+        for k in range(tuple_size(names)):
+            ok = ok and add_word(key, NAME, i64(tuple_item(names, k)))
             ok = ok and add_any(key, args[nargs + k])
     return ok
 

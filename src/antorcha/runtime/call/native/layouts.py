@@ -3,9 +3,12 @@
 ``layout_of`` is ``runtime.memory.layout.layout`` for sizes that were worked out natively. It looks
 into a small cache, then into Python's own table, and only then makes a layout, which that table has
 from the second time on that it is asked for: most sizes that are new are met once, and what is kept
-of them is what the collector looks at, again and again.
+of them is what the collector looks at, again and again. Nor does it look into Python's table for
+what a filter of bits says is not there, nor ask for memory where the layout that the new one takes
+the place of in the cache is nobody else's.
 
-Invariants: the cache owns what it names, and is emptied with the plans (``plan.flush``). Layouts
+Invariants: the cache owns what it names, and is emptied with the plans (``plan.flush``). The filter
+has a bit for every layout of Python's table that could be asked for here. Layouts
 that the table was given here are counted; when there are as many as plans may be, all are
 forgotten. Making one may run any code (a collection): who asks holds the layout that it is to be
 like.
@@ -23,6 +26,7 @@ from antorcha.lang.native import (
     bind,
     i32,
     i64,
+    inline,
     local,
     native,
     ptr,
@@ -46,17 +50,20 @@ from antorcha.runtime.cpython import (
     PyErr_Clear,
     PyObject_GC_UnTrack,
     PyObject_Vectorcall,
-    PyTuple_GetItem,
     PyTuple_New,
-    PyTuple_SetItem,
-    PyTuple_Size,
+    drop_all,
     drop_one,
     failed,
     fast_def,
+    filled_tuple,
     int_object,
     int_value,
+    is_held_once,
     new_reference,
+    put_item,
+    tuple_item,
     tuple_of,
+    tuple_size,
     tuple_type,
     type_of,
     zero,
@@ -68,8 +75,10 @@ from antorcha.runtime.objects import PyType_GenericAlloc, field_offset
 PyDict_GetItemWithError = Extern("PyDict_GetItemWithError", raw, raw, raw)
 PyDict_SetDefault = Extern("PyDict_SetDefault", raw, raw, raw, raw)
 MOST_DIMS = 12
+MOST_NUMBERS = 24  # sizes and strides of a call's operands
 RECENT = 256  # layouts in the cache
 KINDS = 64  # families and forms in theirs
+FILTER = 1 << 16  # bits that say what Python's table may have
 MOST_INTERNED = 20_000  # until all are forgotten, as ``plan.LIMIT``
 LARGEST = 1 << 40
 """Sizes and strides are less, and so are their products, or the layout is for Python to make."""
@@ -127,7 +136,7 @@ class Kin:
 layout_type = Global("antorcha_layout_type", raw)
 recent = Global("antorcha_recent_layouts", Seat, RECENT)
 table = Global("antorcha_layout_table", raw)  # Python's own
-tuple_new = Global("antorcha_tuple_new", raw)  # tuple.__new__
+filter_bits = Global("antorcha_layout_filter", u64, FILTER // 64)
 families = Global("antorcha_layout_families", Kin, KINDS)
 family_in_python = Global("antorcha_family_in_python", raw)  # `layout.family_of`
 forms = Global("antorcha_layout_forms", Kin, KINDS)
@@ -147,13 +156,13 @@ def has_dims(layout: raw) -> bool:
     if fields.shape is None or fields.strides is None or fields.form is None:
         return False
     known = type_of(fields.shape) == size_type[0] and type_of(fields.strides) == raw(tuple_type)
-    return known and PyTuple_Size(fields.shape) == PyTuple_Size(fields.strides)
+    return known and tuple_size(fields.shape) == tuple_size(fields.strides)
 
 
 @native
 def number_at(numbers: raw, k: i64) -> i64:
     """An item of a layout's tuple of ints."""
-    return int_value(PyTuple_GetItem(numbers, k))
+    return int_value(tuple_item(numbers, k))
 
 
 @native
@@ -161,7 +170,7 @@ def read_sizes(layout: raw, sizes: ptr[Sizes]) -> bool:
     """A layout as numbers; False: there are too many."""
     fields = ptr[LayoutObject](layout)
     sizes.like = layout
-    sizes.ndim = PyTuple_Size(fields.shape)
+    sizes.ndim = tuple_size(fields.shape)
     if sizes.ndim > MOST_DIMS:
         return False
     for k in range(sizes.ndim):
@@ -180,7 +189,7 @@ def is_that(layout: raw, sizes: ptr[Sizes]) -> bool:
     like = ptr[LayoutObject](sizes.like)
     if fields.dtype != like.dtype or fields.device != like.device:
         return False
-    if PyTuple_Size(fields.shape) != sizes.ndim:
+    if tuple_size(fields.shape) != sizes.ndim:
         return False
     for k in range(sizes.ndim):
         if number_at(fields.shape, k) != sizes.shape[k]:
@@ -307,14 +316,9 @@ def asked(function: raw, layout: raw) -> raw:
 @native
 def shape_of(sizes: ptr[Sizes]) -> raw:
     """A Size; null with an exception."""
-    args = local(raw, 2)
-    args[0] = size_type[0]
-    args[1] = tuple_of(ref(sizes.shape[0]), sizes.ndim)
-    if args[1] is None:
-        return args[1]
-    result = PyObject_Vectorcall(tuple_new[0], args, 2, None)
-    Py_DecRef(args[1])
-    return result
+    return filled_tuple(
+        PyType_GenericAlloc(size_type[0], sizes.ndim), ref(sizes.shape[0]), sizes.ndim
+    )
 
 
 @native
@@ -356,9 +360,21 @@ def find_family(layout: ptr[LayoutObject], sizes: ptr[Sizes], count: i64) -> boo
 
 
 @native
-def make(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw) -> raw:
-    """A new layout of so many elements; null with an exception."""
-    o = PyType_GenericAlloc(layout_type[0], 0)
+def empty_layout(seat: ptr[Seat]) -> raw:
+    """A layout without fields: that of a place, if nobody else has it; null with an exception."""
+    old = seat.layout
+    if old is None or seat.known != 0 or not is_held_once(old):
+        return PyType_GenericAlloc(layout_type[0], 0)
+    seat.layout = None
+    fields = ptr[raw](old + HEADER)
+    drop_all(fields, (LayoutObject.size - HEADER) // 8)
+    return old
+
+
+@native
+def make(sizes: ptr[Sizes], count: i64, shape: raw, strides: raw, seat: ptr[Seat]) -> raw:
+    """A new layout of so many elements, to be put in a place; null with an exception."""
+    o = empty_layout(seat)
     if o is not None:
         layout = ptr[LayoutObject](o)
         if fill(layout, sizes, count, shape, strides) and find_family(layout, sizes, count):
@@ -377,17 +393,36 @@ def key_of(like: ptr[LayoutObject], shape: raw, strides: raw) -> raw:
     exception."""
     key = PyTuple_New(4)
     if key is not None:
-        PyTuple_SetItem(key, 0, new_reference(shape))
-        PyTuple_SetItem(key, 1, new_reference(strides))
-        PyTuple_SetItem(key, 2, new_reference(like.dtype))
-        PyTuple_SetItem(key, 3, new_reference(like.device))
+        put_item(key, 0, new_reference(shape))
+        put_item(key, 1, new_reference(strides))
+        put_item(key, 2, new_reference(like.dtype))
+        put_item(key, 3, new_reference(like.device))
     return key
 
 
+@inline
+def filter_word(mixed):
+    """The word of the filter, and the bit in it, of what has that hash."""
+    at = mixed >> 20 & (FILTER - 1)
+    return filter_bits + i64(at >> 6), u64(1) << (at & 63)
+
+
 @native
-def found_in_python(like: ptr[LayoutObject], shape: raw, strides: raw) -> raw:
+def note(layout: raw) -> void:
+    """Python's table has it, or will."""
+    sizes = local(Sizes)
+    if read_sizes(layout, sizes):
+        word, bit = filter_word(hash_of(sizes))
+        word[0] |= bit
+
+
+@native
+def found_in_python(like: ptr[LayoutObject], shape: raw, strides: raw, mixed: u64) -> raw:
     """The layout of Python's table; null with an exception, or without where there is none."""
     result = raw(0)
+    word, bit = filter_word(mixed)
+    if word[0] & bit == 0:
+        return result
     key = key_of(like, shape, strides)
     if key is not None:
         result = PyDict_GetItemWithError(table[0], key)
@@ -406,6 +441,7 @@ def interned(layout: raw) -> raw:
     if interned_count[0] >= MOST_INTERNED:
         interned_count[0] = 0
         drop_one(PyObject_Vectorcall(flush_plans[0], ptr[raw](0), 0, None))
+    note(layout)
     key = key_of(fields, fields.shape, fields.strides)
     if key is not None and not failed():
         found = PyDict_SetDefault(table[0], key, layout)
@@ -444,13 +480,17 @@ def put(seat: ptr[Seat], layout: raw, known: i64) -> void:
 
 
 @native
-def cache_at(sizes: ptr[Sizes]) -> ptr[Seat]:
-    """Where a layout is among the recent ones, if it is there."""
-    like = ptr[LayoutObject](sizes.like)
-    mixed = u64(like.dtype) >> 4
+def hash_of(sizes: ptr[Sizes]) -> u64:
+    mixed = u64(ptr[LayoutObject](sizes.like).dtype) >> 4
     for k in range(sizes.ndim):
         mixed = (mixed ^ u64(sizes.shape[k])) * 0x9E3779B97F4A7C15
         mixed = (mixed ^ mixed >> 29 ^ u64(sizes.strides[k])) * 0xC2B2AE3D27D4EB4F
+    return mixed
+
+
+@inline
+def seat_at(mixed):
+    """Where a layout of that hash is among the recent ones, if it is there."""
     return recent + i64(mixed >> 40 & (RECENT - 1))
 
 
@@ -458,7 +498,8 @@ def cache_at(sizes: ptr[Sizes]) -> ptr[Seat]:
 def layout_of(sizes: ptr[Sizes]) -> raw:
     """The one layout that says this; null with an exception, or without where they are too large
     for here."""
-    seat = cache_at(sizes)
+    mixed = hash_of(sizes)
+    seat = seat_at(mixed)
     found = seat.layout
     if found is not None and is_that(found, sizes):
         return new_reference(found) if seat.known != 0 else intern_seat(seat)
@@ -471,10 +512,10 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
     if shape is not None:
         strides = tuple_of(ref(sizes.strides[0]), sizes.ndim)
     if strides is not None:
-        result = found_in_python(ptr[LayoutObject](sizes.like), shape, strides)
+        result = found_in_python(ptr[LayoutObject](sizes.like), shape, strides, mixed)
     known = i64(result is not None)
     if known == 0 and strides is not None and not failed():
-        result = make(sizes, count, shape, strides)
+        result = make(sizes, count, shape, strides, seat)
         created[0] += 1
     drop_one(shape)
     drop_one(strides)
@@ -485,63 +526,56 @@ def layout_of(sizes: ptr[Sizes]) -> raw:
 
 # ---- forms
 @native(export=True, level="O2")
-def form_of(layout: raw) -> raw:
-    """``layout.form_of`` of what `has_dims` (borrowed); null: there is none, or none for here."""
-    fields = ptr[LayoutObject](layout)
-    if fields.form != raw(NONE):
-        return fields.form
-    nothing = raw(0)
+def add_form(layout: raw, numbers: ptr[i64], count: ptr[i64]) -> raw:
+    """``layout.form_of`` of what `has_dims` (borrowed), and its `numbers` after those that are
+    counted already; null: there is none, or none for here."""
     sizes = local(Sizes)
     if not read_sizes(layout, sizes) or count_of(sizes) < 0:
-        return nothing
+        return None
     kind = kind_of(sizes)
-    known = kin_of(forms, layout, kind)
+    known = ptr[LayoutObject](layout).form
+    if known == raw(NONE):
+        known = kin_of(forms, layout, kind)
     if known is None:
         known = asked(form_in_python[0], layout)
         if known is None:
             PyErr_Clear()
-            return nothing
+            return None
         keep_kin(forms, layout, kind, known)
-        Py_DecRef(known)
-        return fields.form
-    Py_IncRef(known)  # making objects may run any code, which may forget it
-    numbers = numbers_in(sizes, kind >= 0)
-    if numbers is None:
-        PyErr_Clear()
-        Py_DecRef(known)
-        return nothing
-    old_numbers, old_form = fields.numbers, fields.form  # (who else may have found it meanwhile)
-    fields.numbers = numbers
-    fields.form = known
-    drop_one(old_numbers)
-    Py_DecRef(old_form)
+        Py_DecRef(known)  # (the layout has it from now on)
+    if not add_numbers(sizes, kind >= 0, numbers, count):
+        return None
     return known
 
 
 @native
-def numbers_in(sizes: ptr[Sizes], row_major: bool) -> raw:
-    """A layout's `numbers`, in which its form's differ; null with an exception."""
-    found = local(i64, 2 * MOST_DIMS)
-    count = i64(0)
+def add_numbers(
+    sizes: ptr[Sizes], row_major: bool, numbers: ptr[i64], count: ptr[i64]
+) -> bool:  # fmt: skip
+    """Adds what a layout's form leaves out; False: they are too many."""
+    if count[0] + (sizes.ndim if row_major else 2 * sizes.ndim) > MOST_NUMBERS:
+        return False
     for k in range(sizes.ndim):
         if sizes.shape[k] > 1:
-            found[count] = sizes.shape[k]
-            count += 1
+            numbers[count[0]] = sizes.shape[k]
+            count[0] += 1
     if not row_major:
         for k in range(sizes.ndim):
             if sizes.strides[k] > 1:
-                found[count] = sizes.strides[k]
-                count += 1
-    return tuple_of(found, count)
+                numbers[count[0]] = sizes.strides[k]
+                count[0] += 1
+    return True
 
 
 # ---- setting up
 @native
 def py_recent(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
-    """(a layout): the recent one that says the same, which Python's table has from now on; None."""
+    """(a layout): the recent one that says the same, which Python's table has from now on; None.
+    Python's table is to have one of them."""
     sizes = local(Sizes)
     if has_dims(args[0]) and read_sizes(args[0], sizes):
-        seat = cache_at(sizes)
+        note(args[0])
+        seat = seat_at(hash_of(sizes))
         if seat.layout is not None and is_that(seat.layout, sizes):
             seat.known = 1
             return new_reference(seat.layout)
@@ -558,6 +592,8 @@ def py_forget(_self: raw, _args: ptr[raw], _nargs: i64) -> raw:
         old = forms[k].found
         forms[k].found = None
         drop_one(old)
+    for k in range(FILTER // 64):
+        filter_bits[k] = 0
     return new_reference(raw(NONE))
 
 
@@ -574,9 +610,12 @@ def install() -> None:
     """Tells the machine code what a layout is, and where Python keeps them."""
     layout_type.refer_to(Layout)
     table.refer_to(layouts._table)
-    tuple_new.refer_to(tuple.__new__)
     family_in_python.refer_to(layouts.family_of)
     form_in_python.refer_to(layouts.form_of)
     flush_plans.refer_to(plans.flush)
+    hooks.recent_layout = recent_layout = bind(
+        fast_def("recent", py_recent.spec().addr, "The one that says it.")
+    )
+    for each in list(layouts._table.values()):
+        recent_layout(each)
     plans.on_flush(bind(fast_def("forget", py_forget.spec().addr, "Empties the caches.")))
-    hooks.recent_layout = bind(fast_def("recent", py_recent.spec().addr, "The one that says it."))

@@ -25,17 +25,17 @@ from antorcha.lang.native import (
     struct,
 )
 from antorcha.runtime.call.native.dealloc import NodeObject
-from antorcha.runtime.call.native.layouts import LayoutObject, form_of, has_dims
+from antorcha.runtime.call.native.layouts import add_form, has_dims
 from antorcha.runtime.call.native.plans import PlanObject, plan_type
 from antorcha.runtime.call.native.promote_sizes import sized_of
 from antorcha.runtime.call.native.record import MOST_SAVED
 from antorcha.runtime.call.native.sized import (
     OutlineWork,
     Sized,
-    add_sizes,
     drop_parts,
     evaluate,
     prepare,
+    sizes_of,
 )
 from antorcha.runtime.call.native.tables import MOST, PendingNode
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole, tensor_at
@@ -314,18 +314,20 @@ def forms_and_sizes(
     numbers = ptr[PlanObject](node.plan).numbers
     if numbers is None or type_of(numbers) != raw(tuple_type):
         return 0
-    count = add_sizes(numbers, ref(work.values[0]), 0)
+    count = local(i64)
+    count[0] = sizes_of(numbers, ref(work.values[0]))
+    if count[0] < 0:
+        return 0
     for k in range(MOST):
         forms[k] = None
         g = p.grads[k]
-        if g is not None and count >= 0:
+        if g is not None:
             layout = ptr[TensorObject](g).layout
             if has_dims(layout):
-                forms[k] = form_of(layout)
+                forms[k] = add_form(layout, ref(work.values[0]), count)
             if forms[k] is None:
                 return 0
-            count = add_sizes(ptr[LayoutObject](layout).numbers, ref(work.values[0]), count)
-    return max(count, i64(0))
+    return count[0]
 
 
 @native

@@ -31,10 +31,10 @@ from antorcha.runtime.cpython import (
     NONE,
     Py_DecRef,
     PyTuple_New,
-    PyTuple_SetItem,
     drop_one,
     int_object,
     new_reference,
+    put_item,
     tuple_of,
 )
 from antorcha.runtime.objects import PyType_GenericAlloc, field_offset
@@ -106,7 +106,7 @@ def objects_of(items: ptr[raw], count: i64) -> raw:
     if result is not None:
         for k in range(count):
             o = items[k]
-            PyTuple_SetItem(result, k, new_reference(raw(NONE) if o is None else o))
+            put_item(result, k, new_reference(raw(NONE) if o is None else o))
     return result
 
 
@@ -118,7 +118,7 @@ def layouts_of(operands: ptr[raw], count: i64) -> raw:
         for k in range(count):
             o = operands[k]
             layout = raw(NONE) if o is None else ptr[TensorObject](o).layout
-            PyTuple_SetItem(result, k, new_reference(layout))
+            put_item(result, k, new_reference(layout))
     return result
 
 

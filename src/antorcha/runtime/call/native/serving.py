@@ -68,13 +68,13 @@ from antorcha.runtime.cpython import (
     Py_IncRef,
     PyErr_Clear,
     PyObject_Vectorcall,
-    PyTuple_GetItem,
     PyTuple_New,
-    PyTuple_SetItem,
     drop_all,
     drop_one,
     empty_tuple,
     new_reference,
+    put_item,
+    tuple_item,
     zero,
 )
 from antorcha.runtime.launch import py_launch, refused
@@ -147,9 +147,7 @@ def run_packed(
     for k in range(results):
         outs[k] = None
         if ok:
-            outs[k] = tensor_at(
-                layouts[k], PyTuple_GetItem(given, 2 * k), PyTuple_GetItem(given, 2 * k + 1)
-            )
+            outs[k] = tensor_at(layouts[k], tuple_item(given, 2 * k), tuple_item(given, 2 * k + 1))
             ok = outs[k] is not None
     drop_one(given)
     return ok
@@ -273,7 +271,7 @@ def packed(place: ptr[Place], outs: ptr[raw], count: i64) -> raw:
         result = PyTuple_New(count)
         if result is not None:
             for k in range(count):
-                PyTuple_SetItem(result, k, new_reference(outs[k]))
+                put_item(result, k, new_reference(outs[k]))
     drop_all(outs, count)
     return result
 
@@ -288,7 +286,7 @@ def numbers_of(place: ptr[Place], key: ptr[Key]) -> raw:
     result = PyTuple_New(key.numbers)
     if result is not None:
         for k in range(key.numbers):
-            PyTuple_SetItem(result, k, new_reference(key.loose[k]))
+            put_item(result, k, new_reference(key.loose[k]))
     return result
 
 

@@ -27,9 +27,10 @@ from antorcha.runtime.call.native.keys import (
 )
 from antorcha.runtime.call.native.keys import TENSOR as TENSOR_WORD
 from antorcha.runtime.call.native.layouts import (
+    MOST_NUMBERS,
     LayoutObject,
     Sizes,
-    form_of,
+    add_form,
     has_dims,
     layout_of,
     number_at,
@@ -41,7 +42,6 @@ from antorcha.runtime.cpython import (
     Py_DecRef,
     PyErr_Clear,
     PyFloat_FromDouble,
-    PyTuple_Size,
     drop_all,
     drop_one,
     failed,
@@ -50,13 +50,13 @@ from antorcha.runtime.cpython import (
     int_value,
     new_reference,
     tuple_of,
+    tuple_size,
     zero,
 )
 from antorcha.runtime.launch import py_launch
 from antorcha.runtime.memory.storage import Storage, StorageObject, make_storage
 from antorcha.runtime.sequence import play
 
-MOST_NUMBERS = 24  # sizes and strides of a call's operands
 MOST_VALUES = 96  # those, and what the steps add to them
 MOST_WORDS = 640  # of all kernels and layouts of a call
 MOST_PARTS = 16  # kernels, sequences and numbers as objects
@@ -144,14 +144,14 @@ class OutlineWork:
 
 # ---- the key
 @native
-def add_sizes(numbers: raw, found: ptr[i64], count: i64) -> i64:
-    """Adds a layout's numbers to those that are found; how many there are then, -1: too many."""
-    more = PyTuple_Size(numbers)
-    if count + more > MOST_NUMBERS:
+def sizes_of(numbers: raw, found: ptr[i64]) -> i64:
+    """The numbers of a tuple; how many they are, -1: too many."""
+    count = tuple_size(numbers)
+    if count > MOST_NUMBERS:
         return -1
-    for k in range(more):
-        found[count + k] = number_at(numbers, k)
-    return count + more
+    for k in range(count):
+        found[k] = number_at(numbers, k)
+    return count
 
 
 @native
@@ -159,18 +159,17 @@ def forms_of(key: ptr[Key], sized: ptr[Key], found: ptr[i64]) -> i64:
     """The words of a key, with forms in the place of layouts and nothing in that of sizes; how many
     numbers it was, in `found`: the tensors' first. 0: it is not for here."""
     begin_key(sized)
-    count = i64(0)
+    counted = local(i64)
+    counted[0] = 0
     ok = True
     for k in range(key.count):
         kind, value = key.kinds[k], key.values[k]
         if kind == TENSOR_WORD or kind == GRAD:  # noqa: SIM109 (not in the kernel language)
             form = raw(0)
             if ok and has_dims(raw(value)):
-                form = form_of(raw(value))
+                form = add_form(raw(value), found, counted)
             if form is None:
                 return 0
-            count = add_sizes(ptr[LayoutObject](raw(value)).numbers, found, count)
-            ok = ok and count >= 0
             form_kind = GRAD_FORM if kind == GRAD else FORM  # who wants gradients may run other ops
             ok = ok and add_word(sized, form_kind, i64(form))
         elif kind == SIZE and value > 1:
@@ -179,6 +178,7 @@ def forms_of(key: ptr[Key], sized: ptr[Key], found: ptr[i64]) -> i64:
             ok = ok and add_word(sized, kind, value)
         if not ok:
             return 0
+    count = counted[0]
     for k in range(key.count):
         if key.kinds[k] == SIZE and key.values[k] > 1:
             if count >= MOST_NUMBERS:
@@ -200,7 +200,7 @@ def lasting_hash(key: ptr[Key]) -> i64:
         if is_tensor and has_dims(raw(value)):
             layout = ptr[LayoutObject](raw(value))
             mixed = mixed_with(mixed, kind, i64(layout.dtype))
-            for d in range(PyTuple_Size(layout.shape)):
+            for d in range(tuple_size(layout.shape)):
                 mixed = mixed_with(mixed, number_at(layout.shape, d), number_at(layout.strides, d))
         else:
             mixed = mixed_with(mixed, kind, value)

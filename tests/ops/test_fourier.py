@@ -14,7 +14,7 @@ import antorcha
 LENGTHS = [1, 2, 3, 4, 5, 6, 7, 9, 15, 16, 30, 49, 64, 100, 105, 128, 512, 1000, 1024]
 OTHERS = [11, 13, 26, 1001]  # with greater primes
 LONG = [256, 1000, 4096, 30000, 1 << 16]
-BATCHES = [(), (1,), (3,), (17,), (2, 9)]
+BATCHES = [(), (1,), (3,), (17,), (2, 9), (40,)]
 DTYPES = {"float32": ("complex64", 1e-6), "float64": ("complex128", 4e-15)}
 Call = Callable[[Any, Any], Any]
 
@@ -89,12 +89,17 @@ def test_dims_and_strides(n: int, dtype: str) -> None:
 
 def test_rows_just_long_enough_to_be_a_matrix() -> None:
     """Either side of the length, with factors that suit and without, few rows and many."""
-    for n in (4032, 4095, 4096, 4097, 4099, 4160, 6561, 8192, 9409):
-        for shape in ((n,), (3, n), (2, 2, n), (5, n)):
+    for n in (1020, 1024, 1025, 1026, 1050, 1089, 2040, 2048, 2050, 2112, 4099, 6561, 8192, 9409):
+        for shape in ((n,), (3, n), (2, 2, n), (17, n)):
             z = signals(shape, "complex64")
             for call in (*COMPLEX, lambda fft, z: fft.ifft(z, norm="forward")):
                 check(call, z, 2e-6)
-        for shape in ((n, 3), (2, n, 1)):
+            for call in REAL:
+                check(call, signals(shape, "float32"), 2e-6)
+        check(lambda fft, x: fft.rfft2(x), signals((20, n), "float32"), 2e-6)
+        check(lambda fft, z: fft.ifft2(z), signals((20, n), "complex64"), 2e-6)
+        check(lambda fft, z: fft.fft2(z.swapaxes(0, 1)), signals((20, n), "complex64"), 2e-6)
+        for shape in ((n, 3), (2, n, 1), (n, 33)):
             z = signals(shape, "complex64")
             check(lambda fft, z: fft.fftn(z, axes=[-2]) if fft is np.fft else fft.fft(z, dim=-2),
                   z, 2e-6)  # fmt: skip
@@ -106,15 +111,36 @@ def test_a_long_signal(n: int, dtype: str) -> None:
     wide, tolerance = DTYPES[dtype]
     for call in COMPLEX:
         check(call, signals((n,), wide), tolerance)
+    for call in REAL:
         check(call, signals((1, n), dtype), tolerance)
     check(lambda fft, z: fft.fft(z[::2]), signals((2 * n,), wide), tolerance)
+    check(lambda fft, x: fft.rfft(x[::2]), signals((2 * n,), dtype), tolerance)
 
 
 def test_what_is_no_number_stays_in_its_signal() -> None:
-    x = antorcha.randn(20, 30)
-    x[3, 4] = float("nan")
-    for found in (antorcha.fft.fft(x), antorcha.fft.rfft(x), antorcha.fft.irfft(x)):
-        assert found.isnan().all(1).nonzero().flatten().tolist() == [3]
+    for n in (30, 2112):
+        x = antorcha.randn(40, n)
+        x[3, 4] = float("nan")
+        for found in (antorcha.fft.fft(x), antorcha.fft.rfft(x), antorcha.fft.irfft(x)):
+            assert found.isnan().all(1).nonzero().flatten().tolist() == [3]
+
+
+def test_a_faint_signal_beside_a_loud_one_keeps_its_digits() -> None:
+    for n in (30, 400, 2112):
+        x = signals((40, n), "float32")
+        x[::2] *= 1e20
+        found = antorcha.fft.rfft(antorcha.from_numpy(x)).numpy()
+        wanted = np.fft.rfft(x.astype(np.float64))
+        worst = np.abs(found - wanted).max(1) / np.abs(wanted).max(1)
+        assert worst.max() < 2e-6, n
+
+
+def test_results_that_are_real_are_just_that() -> None:
+    """The first number of a real signal's transform, and the one of its highest frequency."""
+    for n in (2, 16, 30, 400, 1024, 2048, 2112, 4374, 10000):
+        for shape in ((n,), (40, n)):
+            found = antorcha.fft.rfft(antorcha.randn(shape))
+            assert not found[..., [0, -1]].imag.any(), (n, shape)
 
 
 def test_any_number_of_threads_gives_the_same() -> None:

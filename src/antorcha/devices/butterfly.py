@@ -40,6 +40,15 @@ def conjugate(a):
 
 
 @inline
+def unpacked(near, far, turn):
+    """Twice numbers k and m - k of the transform of 2 m real numbers, of number k of that of their
+    pairs, the conjugate of number m - k, and exp(-pi i k / m)."""
+    even, odd = plus(near, far), times(turn, minus(near, far))
+    one = [even[0] + odd[1], even[1] - odd[0]]
+    return one, [even[0] - odd[1], -(even[1] + odd[0])]
+
+
+@inline
 def butterfly(T, x):
     """The transform of a few numbers in registers."""
     count = static(len(x))

@@ -1,14 +1,10 @@
-"""The template of Fourier: lines in lanes, SciPy's pocketfft for the rest, and what is around them.
+"""The template of Fourier: kernels of ours, and SciPy's pocketfft for the rest.
 
-Where many lines of up to `LONGEST` elements without great prime factors are transformed, each is in
-a lane of vectors (``fourier_lines``). A longer row is transformed as the columns and the rows of a
-matrix: with j = j1 n2 + j2 and k = k1 + n1 k2, X[k] is the transform along j2 of w^(j2 k1) times
-the transform along j1, w = exp(-2 pi i / n) (Gentleman and Sande, "Fast Fourier transforms for fun
-and profit", 1966).
-
-All else is pocketfft's, straight from the operand's memory to the result's, on as many threads as
-kernels may use. What it is called with has no place in SciPy's documentation; where it is
-elsewhere, SciPy's public functions compute instead (``numpy_semantics.fourier``).
+Where lines without great prime factors are transformed, many of them or long ones, kernels of ours
+do it dim by dim (``fourier_lines``, ``fourier_long``). All else is pocketfft's, straight from the
+operand's memory to the result's, on as many threads as kernels may use. What it is called with has
+no place in SciPy's documentation; where it is elsewhere, SciPy's public functions compute instead
+(``numpy_semantics.fourier``).
 
 Of all of the transform of real numbers, the half that is the conjugate of the other is copied.
 """
@@ -17,20 +13,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from math import isqrt
 from typing import Any
 
 from antorcha.core import dtypes
 from antorcha.core.lazy import lazy
-from antorcha.core.shapes import contiguous_strides
-from antorcha.devices.cpu.fourier_lines import (
-    LONGEST,
-    TYPES,
-    LinesPass,
-    factor_of,
-    passes_of,
-    radices_of,
-)
+from antorcha.devices.cpu.fourier_lines import TYPES
+from antorcha.devices.cpu.fourier_long import dim_by_dim
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import Work, lanes_of, work_of
 from antorcha.devices.emit import Unsupported
@@ -68,9 +56,6 @@ NORMS = {"none": 0, "root": 1, "all": 2}
 """pocketfft's numbers of what sums are multiplied by."""
 ALONE = 1 << 16
 """Elements of which a thread of pocketfft's is not worth being woken."""
-LEAST = 16
-"""Rows of the matrix as which a long row is transformed."""
-PAD = 8  # elements between rows, so that columns are not a power of two apart
 PIECE = 4096  # elements of a row that are a unit of work
 APART = 1 << 20
 """Elements for each thread of ours: between two calls of pocketfft's it would spin, and keep one of
@@ -85,11 +70,6 @@ def compile_fourier(what: Fourier, outs: Sequence[Layout], ins: Sequence[Any]) -
         raise Unsupported("pocketfft's functions convert nothing")
     if what.kind == "real" and not what.onesided:
         return _whole(what, out, x)
-    if what.kind == "complex" and len(what.dims) == 1:
-        n1 = _columns(x.shape[what.dims[0]])
-        as_matrix = _as_matrix(what, out, x, n1) if n1 else None
-        if as_matrix is not None:
-            return as_matrix
     return _transform(what, what.dims, out, x)
 
 
@@ -102,10 +82,10 @@ def _is_there() -> bool:
 
 
 def _transform(what: Fourier, dims: tuple[int, ...], out: Layout, x: Layout) -> Launch:
-    """Dim by dim, many lines at once, or by one call of pocketfft."""
-    passes = passes_of(what, dims, out, x)
-    if passes:
-        return _by_lines(passes, out)
+    """Dim by dim by kernels of ours, or by one call of pocketfft."""
+    by_dims = dim_by_dim(what, dims, out, x)
+    if by_dims is not None:
+        return by_dims
     norm, forward, length = NORMS[what.norm], what.forward, what.length
     alone = max(out.numel, x.numel) < ALONE
     kind = {"complex": pocketfft.c2c, "real": pocketfft.r2c, "to real": pocketfft.c2r}[what.kind]
@@ -117,18 +97,6 @@ def _transform(what: Fourier, dims: tuple[int, ...], out: Layout, x: Layout) -> 
         kind(view(x, source, start), dims, *sizes, forward, norm, target, threads)
 
     return launch_of(into, [out], [x])
-
-
-def _by_lines(passes: Sequence[LinesPass], out: Layout) -> Launch:
-    """Each pass but the first transforms what the one before has written, in place."""
-    launches = [each.launch() for each in passes]
-
-    def write(steps: Steps, to: Place, source: Place) -> None:
-        for each, one in zip(passes, launches, strict=True):
-            steps.into(one.into, *to, *source, *_constants(steps, each))
-            source = to
-
-    return in_steps(write, out, 2)
 
 
 # ------------------------------------------------------------------------- all of real numbers'
@@ -239,51 +207,3 @@ def _whole(what: Fourier, out: Layout, x: Layout) -> Launch:
         steps.into(mirror.into, *to, *side)
 
     return in_steps(write, out, 2)
-
-
-# ------------------------------------------------------------------------------- a row as a matrix
-def _columns(n: int) -> int:
-    """The n1 of a row that is transformed as a matrix, both of whose sides are lengths of lines; 0:
-    it is not."""
-    if n <= LONGEST:
-        return 0
-    sides = (d for d in range(isqrt(n), LEAST - 1, -1) if n % d == 0)
-    return next((d for d in sides if radices_of(d) and radices_of(n // d)), 0)
-
-
-def _as_matrix(what: Fourier, out: Layout, x: Layout, n1: int) -> Launch | None:
-    (d,), n, dtype = what.dims, x.shape[what.dims[0]], x.dtype
-    n2 = n // n1
-
-    def matrix(layout: Layout, rows: int, row: int, column: int) -> Layout:
-        """Its elements with two dims in the place of one, at the end."""
-        rest = [k for k in range(layout.ndim) if k != d]
-        step = layout.strides[d]
-        return L.layout(
-            (*[layout.shape[k] for k in rest], rows, n // rows),
-            (*[layout.strides[k] for k in rest], row * step, column * step), dtype, layout.device,
-        )  # fmt: skip
-
-    source = matrix(x, n1, n2, 1)
-    last, pitch = source.ndim - 1, n2 + PAD
-    strides = contiguous_strides((*source.shape[:-1], pitch))
-    between = L.layout(source.shape, strides, dtype, x.device)
-    factor = factor_of(what, [n])
-    columns = LinesPass(what, last - 1, between, source, "twisted", factor, n)
-    rows = LinesPass(what, last, matrix(out, n1, 1, n1), between, "complex", 1.0)
-    if not columns.words or not rows.words:
-        return None
-    size = x.numel // n2 * pitch * dtype.itemsize
-    first, second = columns.launch(), rows.launch()
-
-    def write(steps: Steps, to: Place, source: Place) -> None:
-        room = steps.allocate(size, new_storage), steps.constant(0)
-        steps.into(first.into, *room, *source, *_constants(steps, columns))
-        steps.into(second.into, *to, *room, *_constants(steps, rows))
-
-    return in_steps(write, out, 2)
-
-
-def _constants(steps: Steps, one: LinesPass) -> list[int]:
-    """Where a sequence has the tables of a pass."""
-    return [at for table in one.tables for at in (steps.constant(table), steps.constant(0))]

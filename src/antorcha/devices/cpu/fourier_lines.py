@@ -29,7 +29,7 @@ import numpy as np
 
 from antorcha.core import dtypes
 from antorcha.core.loops import collapse_dims
-from antorcha.devices.butterfly import butterfly, conjugate, minus, plus, times
+from antorcha.devices.butterfly import butterfly, conjugate, times, unpacked
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import (
     THREAD,
@@ -65,6 +65,7 @@ from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.memory.storage import Storage, new_storage
 from antorcha.runtime.pool import pool_run
+from antorcha.runtime.sequence import Sequence as Steps
 
 RADICES = (8, 7, 5, 4, 3, 2)
 LONGEST = 1024  # elements of a line: its buffer is to stay in a core's cache
@@ -226,10 +227,8 @@ def result(T, W, FORM, t, buf, places, turns, k):
         factor = T(t.scale)
         return [vload(at + t.flip * W, W) * factor, vload(at + (1 - t.flip) * W, W) * factor]
     near, far = number_at(W, at), conjugate(number_at(W, buf + places[t.n - k]))
-    half = T(t.scale * 0.5)
-    even = plus(near, far)
-    odd = times([turns[2 * k], turns[2 * k + 1]], minus(near, far))
-    return [(even[0] + odd[1]) * half, (even[1] - odd[0]) * T(t.scale * (0.5 - f64(t.flip)))]
+    twice, _ = unpacked(near, far, [turns[2 * k], turns[2 * k + 1]])
+    return [twice[0] * T(t.scale * 0.5), twice[1] * T(t.scale * (0.5 - f64(t.flip)))]
 
 
 @inline
@@ -388,7 +387,8 @@ def turns_of(m: int, name: str) -> Storage:
 
 class LinesPass:
     """The transform along one dim, from one layout to another. form: as the kernel's; whole: the
-    length of the signal, where it is twisted."""
+    length of the signal, where it is twisted. Real numbers may be given as if they were parts of
+    complex ones, whose strides then count them."""
 
     def __init__(
         self, what: Fourier, d: int, out: Layout, x: Layout, form: str, scale: float,
@@ -400,31 +400,29 @@ class LinesPass:
         self.words: tuple[int, ...] = ()  # none: it is not for here
         self.n = x.shape[d] // 2 if form == "real" else x.shape[d]
         radices = radices_of(self.n)
+        parts = 2, 2 if x.dtype.kind == "c" else 1
+        closest = 2, 1 if form == "real" else 2
         others = [k for k in range(x.ndim) if k != d]
-        sizes, strides = collapse_dims(others, [out, x], x.shape)
-        at = self._lines(d, sizes, strides)
+        sizes, columns = collapse_dims(others, [out, x], x.shape)
+        steps = [o.strides[d] * each for o, each in zip((out, x), parts, strict=True)]
+        strides = [[n * each for n in s] for s, each in zip(columns, parts, strict=True)]
+        together = [
+            k
+            for k in sorted(range(len(sizes)), key=lambda k: -sizes[k])
+            if all([closest[i] in (steps[i], strides[i][k]) for i in range(2)])
+        ]
         odd = form == "real" and x.shape[d] % 2
-        if not radices or odd or at < 0 or sizes[at] < self.width:
+        if not radices or odd or not together or sizes[together[0]] < self.width:
             return
-        parts = 2, 1 if form == "real" else 2
-        to, source = [[n * each for n in s] for s, each in zip(strides, parts, strict=True)]
+        at = together[0]
         rest = [k for k in range(len(sizes)) if k != at]
         self.words = (
-            self.n, out.shape[d], sizes[at], -(-sizes[at] // self.width), to[at],
-            out.strides[d] * 2, source[at], x.strides[d] * parts[1], int(x.strides[d] == 1),
+            self.n, out.shape[d], sizes[at], -(-sizes[at] // self.width), strides[0][at],
+            steps[0], strides[1][at], steps[1], int(steps[1] == closest[1]),
             int(not what.forward), c_struct.unpack("q", c_struct.pack("d", scale))[0], whole,
             self.bits, len(rest), len(radices), *radices, *[0] * (MOST_STAGES - len(radices)),
-            *words_of([sizes[k] for k in rest], [[s[k] for k in rest] for s in (to, source)]),
+            *words_of([sizes[k] for k in rest], [[s[k] for k in rest] for s in strides]),
         )  # fmt: skip
-
-    def _lines(self, d: int, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> int:
-        """Which of the other dims is that of lines that go together: the largest one that will do;
-        -1: none does."""
-        rows = [self.out.strides[d] == 1, self.x.strides[d] == 1]
-        for k in sorted(range(len(sizes)), key=lambda k: -sizes[k]):
-            if all(rows[i] or strides[i][k] == 1 for i in range(2)):
-                return k
-        return -1
 
     def launch(self) -> Launch:
         """Takes the result, the operand, and the tables."""
@@ -434,6 +432,12 @@ class LinesPass:
             L.contiguous((each.nbytes // 8,), dtypes.int64, self.x.device) for each in self.tables
         ]
         return compile_native(self.what, kernel, [self.out], [self.x, *tables])
+
+    def add(self, launch: Launch, steps: Steps, to: Sequence[int], source: Sequence[int]) -> None:
+        """Adds its launch to a sequence, for these places of the result and the operand."""
+        start = steps.constant(0)
+        tables = [at for table in self.tables for at in (steps.constant(table), start)]
+        steps.into(launch.into, *to, *source, *tables)
 
     @property
     def tables(self) -> tuple[Storage, ...]:
@@ -449,18 +453,3 @@ def factor_of(what: Fourier, lengths: Sequence[int]) -> float:
     """What sums are multiplied by, where the transform's dims have these lengths."""
     count = prod(lengths)
     return {"none": 1.0, "root": 1 / sqrt(count), "all": 1 / count}[what.norm]
-
-
-def passes_of(what: Fourier, dims: Sequence[int], out: Layout, x: Layout) -> list[LinesPass]:
-    """A pass for each of the dims, the last of them first; none: it is not for here."""
-    if what.kind == "to real":
-        return []
-    scale = factor_of(what, [x.shape[d] for d in dims])
-    found: list[LinesPass] = []
-    for d in reversed(dims):
-        kind = "complex" if found else what.kind
-        one = LinesPass(what, d, out, out if found else x, kind, 1.0 if found else scale)
-        if not one.words:
-            return []
-        found.append(one)
-    return found

@@ -27,7 +27,15 @@ import math
 from collections.abc import Sequence
 
 from antorcha.core.structs import struct
-from antorcha.devices.butterfly import butterfly, conjugate, minus, plus, swapped, times
+from antorcha.devices.butterfly import (
+    butterfly,
+    conjugate,
+    minus,
+    plus,
+    swapped,
+    times,
+    unpacked,
+)
 from antorcha.devices.gpu.frame import GridTemplate, offsets_of, operand_place
 from antorcha.lang.native import (
     bitcast,
@@ -180,15 +188,13 @@ def load_packed(P, words, x, begin, index):
 
 
 @inline
-def unpacked(P, words, near, far, k):
+def unpacked_number(P, words, near, far, k):
     """Number k of the transform of real numbers, of numbers k and m - k of that of their pairs."""
-    far = conjugate(far)
-    odd = times(from_table(P, words, "turns", k), minus(near, far))
-    even = plus(near, far)
+    twice, _ = unpacked(near, conjugate(far), from_table(P, words, "turns", k))
     half = P.T(0.5)
     if P.form.scaled:
         half = half * P.T(bitcast(f64, words[static(P.own + SCALE)]))
-    found = [(even[0] + odd[1]) * half, (even[1] - odd[0]) * half]
+    found = [twice[0] * half, twice[1] * half]
     return conjugate(found) if P.form.flip[1] else found
 
 
@@ -400,7 +406,7 @@ def fourier_grid(words: ptr[i64], *, P) -> void:
                     [planes[i][spread(P, c, e)] for i in static(range(2))]
                     for e in static((near, far))
                 ]
-                value = unpacked(P, words, both[0], both[1], P.I(k))
+                value = unpacked_number(P, words, both[0], both[1], P.I(k))
                 at = begins[0][c] + P.I(k) * own_word(P, words, STEP_OUT)
                 store_parts(P, out, at, value, wide)
             q += P.threads
@@ -418,4 +424,4 @@ def unpack_grid(words: ptr[i64], *, P) -> void:
         near = load_parts(P, x, at[1] + select(k == m, P.I(0), k) * step)
         far = load_parts(P, x, at[1] + select(k == 0, P.I(0), m - k) * step)
         wide = words[0] & static(2 * P.T.size - 1) == 0
-        store_parts(P, out, at[0], unpacked(P, words, near, far, k), wide)
+        store_parts(P, out, at[0], unpacked_number(P, words, near, far, k), wide)

@@ -81,6 +81,8 @@ def test_dims_and_strides(n: int, dtype: str) -> None:
                 lambda fft, x: fft.fft2(x.swapaxes(0, 2)),
                 lambda fft, x: fft.fft(x[1:, 1:3]),
                 lambda fft, x: fft.irfftn(x) if x.shape[-1] > 1 else fft.fft(x),
+                lambda fft, x: fft.irfft(x, axis=0) if fft is np.fft else fft.irfft(x, dim=0),
+                lambda fft, x: fft.irfft2(x.swapaxes(0, 2)),
             ):
                 check(call, x, tolerance)
         check(lambda fft, x: fft.rfft2(x), signals(shape, dtype), tolerance)

@@ -11,7 +11,8 @@ written.
 An even number of real ones is half as many complex numbers, each of two neighbours: with Z their
 transform of length m, and Z' = conj Z[m - k], that of the real ones is, for k = 0 .. m,
 (Z + Z') / 2 + exp(-pi i k / m) (Z - Z') / 2i. Backwards, complex numbers' parts change places on
-both ways.
+both ways, and of half a transform X the real numbers come in pairs from that of
+Z = X + X' + i exp(pi i k / m) (X - X').
 
 Lines that are the columns of a long signal, seen as a matrix, are *twisted*: number k of column j
 is turned by w^(j k), where w is the root of the whole signal.
@@ -29,7 +30,7 @@ import numpy as np
 
 from antorcha.core import dtypes
 from antorcha.core.loops import collapse_dims
-from antorcha.devices.butterfly import butterfly, conjugate, times, unpacked
+from antorcha.devices.butterfly import butterfly, conjugate, minus, plus, times, unpacked
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import (
     THREAD,
@@ -71,7 +72,8 @@ RADICES = (8, 7, 5, 4, 3, 2)
 LONGEST = 1024  # elements of a line: its buffer is to stay in a core's cache
 TURNS = 32  # its root: two tables of powers are enough
 MOST_STAGES = 10
-TYPES: dict[str, Any] = {"complex64": f32, "complex128": f64}
+TURNED = ("complex", "twisted")  # forms whose parts change places as they are read, backwards
+TYPES: dict[str, Any] = {"float32": f32, "float64": f64, "complex64": f32, "complex128": f64}
 
 
 @struct
@@ -80,7 +82,8 @@ class LinesTask:
     count parts of complex numbers, as all strides here do."""
 
     n: i64  # complex numbers of a line
-    kept: i64  # results of a line
+    given: i64  # that are read
+    kept: i64  # results of a line; pairs of them, where they are real
     lines: i64
     groups: i64  # of lines that go together
     out_line: i64
@@ -99,6 +102,11 @@ class LinesTask:
 
 # ---------------------------------------------------------------------------------------- reading
 @inline
+def number_at(W, at):
+    return [vload(at, W), vload(at + W, W)]
+
+
+@inline
 def put_number(W, buf, re, im, first_part):
     """Writes the two parts, the real one at `first_part`: 0, or, to change their places, W."""
     vstore(buf + first_part, re)
@@ -110,8 +118,8 @@ def read_rows(T, W, t, x, lines, buf, first_part):
     """Lines whose elements lie side by side: squares of them are transposed."""
     C = static(W // 2)
     evens, odds = static([2 * k for k in range(W)]), static([2 * k + 1 for k in range(W)])
-    for e in range(0, t.n, C):
-        mask = first(W, 2 * (t.n - e))
+    for e in range(0, t.given, C):
+        mask = first(W, 2 * (t.given - e))
         halves = [
             transposed(
                 C,
@@ -130,14 +138,14 @@ def read_rows(T, W, t, x, lines, buf, first_part):
 
 
 @inline
-def read_columns(T, W, t, x, lines, buf):
+def read_columns(T, W, t, x, lines, buf, first_part):
     """Complex lines that lie side by side."""
     evens, odds = static([2 * k for k in range(W)]), static([2 * k + 1 for k in range(W)])
     mask = first(2 * W, 2 * lines)
-    for e in range(t.n):
+    for e in range(t.given):
         both = vload(x + e * t.x_step, 2 * W, mask)
         re, im = shuffle(both, None, evens), shuffle(both, None, odds)
-        put_number(W, buf + e * (2 * W), re, im, t.flip * W)
+        put_number(W, buf + e * (2 * W), re, im, first_part)
 
 
 @inline
@@ -148,6 +156,21 @@ def read_real_columns(T, W, t, x, lines, buf):
         re = vload(x + 2 * e * t.x_step, W, mask)
         im = vload(x + (2 * e + 1) * t.x_step, W, mask)
         put_number(W, buf + e * (2 * W), re, im, 0)
+
+
+@inline
+def pack(T, W, t, buf, turns):
+    """Makes of half a transform's numbers those whose transform is the real ones, their parts
+    having changed places."""
+    first_one, last = vload(buf, W), vload(buf + t.n * (2 * W), W)
+    put_number(W, buf, first_one + last, first_one - last, W)  # (the other parts are nothing)
+    for k in range(1, t.n // 2 + 1):
+        near, far = buf + k * (2 * W), buf + (t.n - k) * (2 * W)
+        one, other = number_at(W, near), conjugate(number_at(W, far))
+        even = plus(one, other)
+        odd = times(minus(one, other), [turns[2 * k], -turns[2 * k + 1]])
+        put_number(W, far, even[0] + odd[1], odd[0] - even[1], W)
+        put_number(W, near, even[0] - odd[1], even[1] + odd[0], W)
 
 
 # ---------------------------------------------------------------------------------------- stages
@@ -214,8 +237,11 @@ def write_columns(T, W, t, out, lines, k, number):
 
 
 @inline
-def number_at(W, at):
-    return [vload(at, W), vload(at + W, W)]
+def write_real_columns(W, t, out, lines, k, pair):
+    """Real results 2 k and 2 k + 1 of lines that lie side by side."""
+    mask = first(W, lines)
+    vstore(out + k * t.out_step, pair[0], mask)
+    vstore(out + (k * t.out_step + t.out_step // 2), pair[1], mask)
 
 
 @inline
@@ -242,7 +268,10 @@ def write(T, W, FORM, t, out, lines, buf, places, turns):
     else:
         for k in range(t.kept):
             number = result(T, W, FORM, t, buf, places, turns, k)
-            write_columns(T, W, t, out, lines, k, number)
+            if FORM == "to real":
+                write_real_columns(W, t, out, lines, k, number)
+            else:
+                write_columns(T, W, t, out, lines, k, number)
 
 
 @inline
@@ -298,23 +327,26 @@ def lines_job(u0: i64, u1: i64, args: raw, *, T, W, FORM) -> void:
         _index, offset = odometer(2, ptr[i64](t + 1), t.dims, row)
         out = ptr[T](work.bufs[0]) + (offset[0] + line * t.out_line)
         x = ptr[T](work.bufs[1]) + (offset[1] + line * t.x_line)
+        first_part = t.flip * W if FORM in TURNED else i64(0)
         if t.x_row != 0:
-            read_rows(T, W, t, x, lines, buf, i64(0) if FORM == "real" else t.flip * W)
+            read_rows(T, W, t, x, lines, buf, first_part)
         elif FORM == "real":
             read_real_columns(T, W, t, x, lines, buf)
         else:
-            read_columns(T, W, t, x, lines, buf)
+            read_columns(T, W, t, x, lines, buf, first_part)
+        turns = ptr[T](work.bufs[4]) if FORM in ("real", "to real") else None
+        if FORM == "to real":
+            pack(T, W, t, buf, turns)
         transform(T, W, t, buf, roots)
         if FORM == "twisted":
             write_twisted(T, W, t, out, line, lines, buf, places, ptr[f64](work.bufs[4]))
         else:
-            turns = ptr[T](work.bufs[4]) if FORM == "real" else None
             write(T, W, FORM, t, out, lines, buf, places, turns)
 
 
 @native
 def lines_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W, FORM) -> i64:
-    """FORM: of "complex", of "real" numbers, or "twisted"."""
+    """FORM: of "complex" numbers, of "real" ones, of such a transform "to real" ones; "twisted"."""
     t = ptr[LinesTask](raw(desc))
     units = t.groups
     outer = ptr[i64](t + 1)
@@ -397,11 +429,15 @@ class LinesPass:
         self.what, self.out, self.x = what, out, x
         self.T, self.form, self.whole = TYPES[out.dtype.name], form, whole
         self.width, self.bits = lanes_of(self.T.size), whole.bit_length() // 2
+        self.table_dtype = "complex64" if self.T is f32 else "complex128"
         self.words: tuple[int, ...] = ()  # none: it is not for here
-        self.n = x.shape[d] // 2 if form == "real" else x.shape[d]
+        real = {"real": x.shape[d], "to real": out.shape[d]}.get(form, 0)
+        self.n = real // 2 if real else x.shape[d]
+        given = self.n if form == "real" else x.shape[d]
+        kept = self.n if form == "to real" else out.shape[d]
         radices = radices_of(self.n)
-        parts = 2, 2 if x.dtype.kind == "c" else 1
-        closest = 2, 1 if form == "real" else 2
+        parts = [2 if o.dtype.kind == "c" else 1 for o in (out, x)]
+        closest = 1 if form == "to real" else 2, 1 if form == "real" else 2
         others = [k for k in range(x.ndim) if k != d]
         sizes, columns = collapse_dims(others, [out, x], x.shape)
         steps = [o.strides[d] * each for o, each in zip((out, x), parts, strict=True)]
@@ -411,14 +447,13 @@ class LinesPass:
             for k in sorted(range(len(sizes)), key=lambda k: -sizes[k])
             if all([closest[i] in (steps[i], strides[i][k]) for i in range(2)])
         ]
-        odd = form == "real" and x.shape[d] % 2
-        if not radices or odd or not together or sizes[together[0]] < self.width:
+        if not radices or real % 2 or not together or sizes[together[0]] < self.width:
             return
         at = together[0]
         rest = [k for k in range(len(sizes)) if k != at]
         self.words = (
-            self.n, out.shape[d], sizes[at], -(-sizes[at] // self.width), strides[0][at],
-            steps[0], strides[1][at], steps[1], int(steps[1] == closest[1]),
+            self.n, given, kept, sizes[at], -(-sizes[at] // self.width), strides[0][at],
+            steps[0] * (3 - closest[0]), strides[1][at], steps[1], int(steps[1] == closest[1]),
             int(not what.forward), c_struct.unpack("q", c_struct.pack("d", scale))[0], whole,
             self.bits, len(rest), len(radices), *radices, *[0] * (MOST_STAGES - len(radices)),
             *words_of([sizes[k] for k in rest], [[s[k] for k in rest] for s in strides]),
@@ -441,9 +476,9 @@ class LinesPass:
 
     @property
     def tables(self) -> tuple[Storage, ...]:
-        tables = tables_of(self.n, self.out.dtype.name, self.width)
-        if self.form == "real":
-            return *tables, turns_of(self.n, self.out.dtype.name)
+        tables = tables_of(self.n, self.table_dtype, self.width)
+        if self.form in ("real", "to real"):
+            return *tables, turns_of(self.n, self.table_dtype)
         if self.form == "twisted":
             return *tables, roots_of(self.whole, self.bits, self.what.forward)
         return tables

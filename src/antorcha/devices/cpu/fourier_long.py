@@ -217,7 +217,11 @@ def _long(what: Fourier, d: int, out: Layout, x: Layout, kind: str, factor: floa
     real = kind == "real"
     n = x.shape[d] // 2 if real else x.shape[d]
     n1 = _rows(n)
-    if not n1 or (real and (x.shape[d] % 2 or (x.strides[d], out.strides[d]) != (1, 1))):
+    if (
+        not n1
+        or kind == "to real"
+        or (real and (x.shape[d] % 2 or (x.strides[d], out.strides[d]) != (1, 1)))
+    ):
         return None
     n2, step, to_step = n // n1, 2 if real else x.strides[d], out.strides[d]
     source = _as_matrix(x, d, n, n1, n2 * step, step)
@@ -261,24 +265,29 @@ def _one_dim(
 
 
 def dim_by_dim(what: Fourier, dims: Sequence[int], out: Layout, x: Layout) -> Launch | None:
-    """A launch that transforms along the last of the dims, and then along the others where the
-    result is; None: it is not for here."""
-    if what.kind == "to real":
-        return None
-    count = prod([x.shape[d] for d in dims])
+    """A launch that transforms along one dim after another; None: it is not for here."""
+    lengths = [out.shape[d] if what.kind == "to real" else x.shape[d] for d in dims]
+    count = prod(lengths)
     factor = {"none": 1.0, "root": 1 / sqrt(count), "all": 1 / count}[what.norm]
+    # (what becomes real does so along the last dim, when nothing is left to be transformed)
+    order, between = list(reversed(dims)), out
+    if what.kind == "to real":
+        order, between = list(dims), L.contiguous(x.shape, x.dtype, x.device)
+    kinds = ["complex"] * len(order)
+    kinds[0 if what.kind == "real" else -1] = what.kind
+    places = [x, *[between] * (len(order) - 1), out]
     writes: list[Write] = []
-    for d in reversed(dims):
-        if not writes:
-            one = _one_dim(what, d, out, x, what.kind, factor)
-        else:
-            one = _one_dim(what, d, out, out, "complex", 1.0)
+    for k, d in enumerate(order):
+        one = _one_dim(what, d, places[k + 1], places[k], kinds[k], 1.0 if k else factor)
         if one is None:
             return None
         writes.append(one)
 
     def write(steps: Steps, to: Place, source: Place) -> None:
+        room = to
+        if between is not out and len(writes) > 1:
+            room = steps.allocate(between.nbytes, new_storage), steps.constant(0)
         for k, one in enumerate(writes):
-            one(steps, to, to if k else source)
+            one(steps, room if k + 1 < len(writes) else to, room if k else source)
 
     return in_steps(write, out, 2)

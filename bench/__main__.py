@@ -1,8 +1,9 @@
 """``python -m bench [NAMES]``: measure, print a table, write ``bench/results/NAME.json``.
 
-NAMES are groups (eager, everyday, sizes, kernels, operators, train, programs, start, lab) or parts
-of row names; without any, everything runs but lab, which needs Chromium and Playwright.
-A group's file is written only when the whole group was measured.
+NAMES are groups (eager, everyday, sizes, kernels, operators, train, programs, survey, start, lab)
+or parts of row names; without any, everything runs but lab, which needs Chromium and Playwright,
+and the survey of all kinds of ops, which takes long: they run by name, the survey also in part
+(``survey softmax``). A group's file is written only when the whole group was measured.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from bench import harness, start
 from bench.rows import ROWS
 
 GROUPS = (
-    "eager", "everyday", "sizes", "kernels", "operators", "train", "programs", "start", "lab",
+    "eager", "everyday", "sizes", "kernels", "operators", "train", "programs", "survey", "start",
+    "lab",
 )  # fmt: skip
 lab: Any = lazy("bench.lab")  # (what it needs is not always there)
 RESULTS = Path(__file__).parent / "results"
@@ -65,6 +67,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _chosen(names: Sequence[str], group: str, row: str) -> bool:
+    if group == "survey":
+        parts = [name for name in names if name not in GROUPS]
+        return group in names and (not parts or any([part in row for part in parts]))
     return not names or any(name == group or (name not in GROUPS and name in row) for name in names)
 
 
@@ -175,7 +180,7 @@ def _write(records: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
     RESULTS.mkdir(exist_ok=True)
     for group in GROUPS:
         rows = [record for record in records if record["group"] == group]
-        if rows and (not names or group in names):
+        if rows and (not names or (group in names and set(names) <= set(GROUPS))):
             content = {"machine": _machine(), "rows": rows}
             text = json.dumps(content, indent=1, ensure_ascii=False)
             (RESULTS / f"{group}.json").write_text(text + "\n", encoding="utf-8")

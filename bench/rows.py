@@ -3,7 +3,7 @@
 ``eager``: what one small call costs. ``everyday`` and ``sizes``: the calls that programs are made
 of, and the same at sizes never met. ``kernels``: how fast the work is. ``operators``:
 single operators at the sizes where they cost most. ``train`` and ``programs``:
-whole steps and programs.
+whole steps and programs. ``survey``: every kind of op, to find what is slower than PyTorch's.
 A statement that only makes a result drops it at once, as a program's temporaries are.
 """
 
@@ -14,6 +14,7 @@ from bench.harness import Row
 from bench.operators import OPERATORS
 from bench.programs import PROGRAMS
 from bench.sizes import SIZES
+from bench.survey import SURVEY
 
 # ---- eager: ten elements, so that nothing but the call is measured -------------------------------
 
@@ -192,4 +193,4 @@ TRAIN = [
     ),
 ]
 
-ROWS = [*EAGER, *EVERYDAY, *SIZES, *KERNELS, *OPERATORS, *TRAIN, *PROGRAMS]
+ROWS = [*EAGER, *EVERYDAY, *SIZES, *KERNELS, *OPERATORS, *TRAIN, *PROGRAMS, *SURVEY]

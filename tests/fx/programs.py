@@ -25,6 +25,14 @@ def functions(torch: Any) -> Iterator[Callable[..., Any]]:
         x = F.linear(F.gelu(x), x, bias=None) + F.layer_norm(x, (2,))
         return F.cross_entropy(F.interpolate(x, scale_factor=2.0), F.pad(x, (1, 1)))
 
+    def handed_on(x, y):
+        """Functions that PyTorch hands on with arguments by name."""
+        pairs = torch.einsum("ij,jk->ik", [x, y]) + torch.einsum("ij,jk->ik", x, y)
+        parts = torch.split(x, 2) + torch.split(x, 2, 1) + torch.meshgrid(x, y)
+        norms = torch.norm(x) + torch.norm(x, 2, 1) + torch.tensordot(x, y) + torch.cdist(x, y)
+        rest = torch.unique(x), torch.unique_consecutive(y), torch.unravel_index(x, (2, 3))
+        return pairs, parts, norms, rest, torch.stft(x, 4), torch.lu(x), x.norm(), x.split(2)
+
     def unused(x):
         x.relu()
         torch.sigmoid(input=x)
@@ -34,7 +42,7 @@ def functions(torch: Any) -> Iterator[Callable[..., Any]]:
     def nothing():
         return 1.5
 
-    return iter((arithmetic, calls, layers, unused, nothing))
+    return iter((arithmetic, calls, layers, handed_on, unused, nothing))
 
 
 def module(torch: Any) -> Any:

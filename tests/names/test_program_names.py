@@ -108,3 +108,71 @@ def test_what_replaces_a_name_of_torch_for_a_while_leaves_it_there() -> None:
     assert torch.sigmoid is len
     del module.sigmoid
     assert module.sigmoid is torch.sigmoid is own
+
+
+def test_inner_names_that_libraries_import() -> None:
+    """kornia, captum, MONAI and tensordict import these."""
+    from antorcha._C._functorch import is_batchedtensor
+    from antorcha._subclasses.fake_tensor import FakeTensor, is_fake
+    from antorcha.data.collate import np_str_obj_array_pattern
+    from antorcha.fx.experimental.proxy_tensor import get_proxy_mode
+    from antorcha.utils._contextlib import _DecoratorContextManager
+
+    seen: list[bool] = []
+    x = torch.ones(2)
+    torch.func.vmap(lambda example: seen.append(is_batchedtensor(example)) or example)(x)
+    assert seen == [True]
+    assert not is_batchedtensor(x)
+    assert not is_fake(x)
+    assert not isinstance(x, FakeTensor)
+    assert get_proxy_mode() is None
+    assert np_str_obj_array_pattern.search("<U3")
+    assert not np_str_obj_array_pattern.search("<f4")
+
+    class Counting(_DecoratorContextManager):
+        def __enter__(self) -> None:
+            seen.append(False)
+
+        def __exit__(self, *_: Any) -> None: ...
+
+    @Counting()
+    def numbers() -> Any:
+        yield 1
+        yield 2
+
+    assert list(numbers()) == [1, 2]
+    assert seen == [True, False, False, False]  # a context for each step
+
+
+def futures_of(library: Any) -> list[Any]:
+    """What a program sees of futures: values, errors, callbacks, in order."""
+    found: list[Any] = []
+    first, second = library.futures.Future(), library.futures.Future()
+    both = library.futures.collect_all([first, second])
+    later = first.then(lambda done: done.value() * 2).then(lambda done: found.append(done.value()))
+    first.add_done_callback(lambda done: found.append(done.done()))
+    found.append((first.done(), both.done(), library.futures.collect_all([]).done()))
+    first.set_result(3)
+    found += [first.wait(), first.value(), later.done(), both.done()]
+    second.set_exception(ValueError("no"))
+    found.append(library.futures.collect_all([first, first]).wait()[1].value())
+    failing = second.then(lambda done: done.value())
+    for ask in (both.wait, second.wait, second.value, failing.wait,
+                lambda: library.futures.wait_all([first, second])):  # fmt: skip
+        try:
+            ask()
+        except Exception as error:
+            found.append("no" in str(error))
+    for wrong in (lambda: first.set_result(4), library.futures.Future().value):
+        try:
+            wrong()
+        except Exception as error:
+            found.append(isinstance(error, RuntimeError))
+    return found
+
+
+@pytest.mark.oracle
+def test_futures_are_pytorchs() -> None:
+    pytorch = importlib.import_module("torch")
+    importlib.import_module("torch.futures")
+    assert futures_of(torch) == futures_of(pytorch)

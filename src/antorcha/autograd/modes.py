@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from antorcha.core import modes
+from antorcha.core.contexts import DecoratorContextManager, NoParamDecoratorContextManager
 from antorcha.core.hooks import hooks
 from antorcha.errors import ArgumentError
 from antorcha.runtime.tensor import Tensor
-
-_GENERATOR = 0x20  # of a code object's flags: calling it makes a generator (inspect.CO_GENERATOR)
 
 
 def is_grad_enabled() -> bool:
@@ -24,16 +22,13 @@ def is_inference_mode_enabled() -> bool:
     return bool(modes.state.word & modes.INFERENCE)
 
 
-class _GradMode:
-    """A context manager that also decorates functions, generators and classes' methods."""
+class _GradMode(DecoratorContextManager):
+    """A context manager, and decorator, that changes the thread's mode word."""
 
     __slots__ = ("_old",)
 
     def _word(self, word: int) -> int:
         raise NotImplementedError
-
-    def clone(self) -> _GradMode:
-        return type(self)()
 
     def __enter__(self) -> None:
         word = modes.state.word
@@ -43,41 +38,8 @@ class _GradMode:
     def __exit__(self, *_: object) -> None:
         modes.set_word(self._old)
 
-    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        if getattr(getattr(fn, "__code__", None), "co_flags", 0) & _GENERATOR:
-            return self._decorate_generator(fn)
 
-        @functools.wraps(fn)
-        def inner(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return fn(*args, **kwargs)
-
-        return inner
-
-    def _decorate_generator(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(fn)
-        def inner(*args: Any, **kwargs: Any) -> Any:
-            result = fn(*args, **kwargs)
-            reply, failure = None, None
-            while True:
-                try:
-                    with self.clone():
-                        value = result.throw(failure) if failure is not None else result.send(reply)
-                except StopIteration as stop:
-                    return stop.value
-                try:
-                    reply, failure = (yield value), None
-                except GeneratorExit:
-                    with self.clone():
-                        result.close()
-                    raise
-                except BaseException as error:  # handed on to the generator, as ``throw`` does
-                    reply, failure = None, error
-
-        return inner
-
-
-class no_grad(_GradMode):
+class no_grad(_GradMode, NoParamDecoratorContextManager):
     """Operations inside are not recorded: their results require no gradient.
 
     A context manager and a decorator (with or without parentheses).
@@ -91,10 +53,6 @@ class no_grad(_GradMode):
 
     __slots__ = ()
 
-    def __new__(cls, fn: Callable[..., Any] | None = None) -> Any:
-        result = object.__new__(cls)
-        return result if fn is None else result(fn)
-
     def __enter__(self) -> None:  # (the steps of the general form, in line)
         word = self._old = modes.state.word
         modes.set_word(word | modes.NO_GRAD)
@@ -103,14 +61,10 @@ class no_grad(_GradMode):
         return word | modes.NO_GRAD
 
 
-class enable_grad(_GradMode):
+class enable_grad(_GradMode, NoParamDecoratorContextManager):
     """Operations inside are recorded, also within ``no_grad``."""
 
     __slots__ = ()
-
-    def __new__(cls, fn: Callable[..., Any] | None = None) -> Any:
-        result = object.__new__(cls)
-        return result if fn is None else result(fn)
 
     def _word(self, word: int) -> int:
         return word & ~modes.NO_GRAD

@@ -32,13 +32,13 @@ REASONS: Final = {
     "torch.ao": "there is no quantization; run the module itself",
     "torch.quantization": "there is no quantization; run the module itself",
     "torch.package": "models are kept by torch.save(model.state_dict(), file)",
-    "torch.futures": "nothing runs asynchronously here; call the function itself",
     "torch.utils.cpp_extension": "nothing is built from C++ here; write the op in Python, with "
                                  "antorcha.kernel",
     "torch.utils.data.datapipes": "use torch.utils.data.Dataset and DataLoader",
     "torch.utils.data.graph": "use torch.utils.data.Dataset and DataLoader",
     "torch.utils.data.graph_settings": "use torch.utils.data.Dataset and DataLoader",
     "torch._inductor": "kernels are compiled by antorcha itself; leave it out",
+    "torch._subclasses": "graphs are traced without tensors that have no elements",
     "torch._export": "there is no export of graphs; run the module itself",
     "torch._higher_order_ops": "use a Python loop or condition",
     "torch.fx.experimental.symbolic_shapes": "sizes are plain ints here",
@@ -106,6 +106,8 @@ PRIVATE: Final = {
     "torch._C": "Block Graph Node PyTorchFileReader PyTorchFileWriter "
                 "ScriptObject Value _IncludeDispatchKeyGuard "
                 "_disabled_torch_dispatch_impl",
+    "torch._C._functorch": "_add_batch_dim _remove_batch_dim",
+    "torch._subclasses.fake_tensor": "FakeTensor FakeTensorMode",
     "torch._C._distributed_c10d": "ProcessGroup Reducer",
     "torch._C._distributed_rpc": "_is_current_rpc_agent_set",
     "torch.distributed": "FileStore",

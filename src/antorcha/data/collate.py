@@ -8,6 +8,7 @@ stacked, is told by `default_collate_fn_map`, which users may extend in place.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -21,12 +22,13 @@ from antorcha.tensor.create import as_tensor, tensor
 
 __all__ = [
     "collate", "default_collate", "default_collate_err_msg_format", "default_collate_fn_map",
-    "default_convert",
+    "default_convert", "np_str_obj_array_pattern",
 ]  # fmt: skip
 
 Kinds = dict[Any, Callable[..., Any]]
 """A type, or a tuple of types, -> the function that collates a batch of them."""
 
+np_str_obj_array_pattern = re.compile("[SaUO]")  # in the dtypes of arrays that no tensor can hold
 default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 )
@@ -153,7 +155,7 @@ def _sequence_like(model: Any, content: list[Any]) -> Any:
 
 def _is_text(array: Any) -> bool:
     """Does an array hold strings or objects? No tensor does."""
-    return any(letter in array.dtype.str for letter in "SaUO")
+    return np_str_obj_array_pattern.search(array.dtype.str) is not None
 
 
 # ---- the leaves ----------------------------------------------------------------------------------

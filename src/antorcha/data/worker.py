@@ -95,9 +95,14 @@ def seed_all(base_seed: int, worker_id: int) -> int:
     seed = base_seed + worker_id
     random.seed(seed)
     manual_seed(seed)
-    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(entropy).generate_state(4))
+    np.random.seed(_generate_state(base_seed, worker_id))
     return seed
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """What NumPy's generator is seeded with: four numbers of 32 bits. (Libraries call it, too.)"""
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(n) for n in np.random.SeedSequence(entropy).generate_state(4)]
 
 
 def work(job: WorkerJob, connection: Any) -> None:

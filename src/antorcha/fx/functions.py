@@ -1,8 +1,8 @@
 """How functions are named and called in a graph, as PyTorch names and calls them.
 
-PyTorch's ``nn.functional`` hands a call on to ``__torch_function__`` with arguments that have no
-default by position and all others by name, so that is how they stand in its graphs. The signatures
-are PyTorch 2.13's (torch/nn/functional.py).
+PyTorch's ``nn.functional`` and ``torch.functional`` hand a call on to ``__torch_function__`` with
+arguments that have no default by position and all others by name, so that is how they stand in its
+graphs. The signatures are PyTorch 2.13's (torch/nn/functional.py, torch/functional.py).
 """
 
 from __future__ import annotations
@@ -160,6 +160,16 @@ triplet_margin_loss: anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swa
 triplet_margin_with_distance_loss: anchor, positive, negative, distance_function=None,
     margin=1.0, swap=False, reduction='mean'
 unfold: input, kernel_size, dilation=1, padding=0, stride=1
+torch.cdist: x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary'
+torch.lu: input, pivot=True, get_infos=False, out=None
+torch.norm: input, p='fro', dim=None, keepdim=False, out=None, dtype=None
+torch.split: tensor, split_size_or_sections, dim=0
+torch.stft: input, n_fft, hop_length=None, win_length=None, window=None, center=True,
+    pad_mode='reflect', normalized=False, onesided=None, return_complex=None,
+    align_to_window=None
+torch.tensordot: a, b, dims=2, out=None
+torch.unique: input, sorted=True, return_inverse=False, return_counts=False, dim=None
+torch.unique_consecutive: input, return_inverse=False, return_counts=False, dim=None
 """.replace("\n    ", " ")
     .strip()
     .split("\n")
@@ -168,7 +178,7 @@ unfold: input, kernel_size, dilation=1, padding=0, stride=1
 
 @functools.cache
 def _parameters(name: str) -> list[tuple[str, Any]]:
-    """The parameters of a function of ``nn.functional``, with their defaults."""
+    """The parameters of a function, with their defaults."""
     result = eval(f"lambda {_SIGNATURES[name]}: None", {"__builtins__": {}})
     return [(p.name, p.default) for p in inspect.signature(result).parameters.values()]
 
@@ -176,7 +186,14 @@ def _parameters(name: str) -> list[tuple[str, Any]]:
 def as_pytorch_calls(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call of ``nn.functional.<name>`` as they stand in PyTorch's graphs."""
+    """The arguments of a call of ``nn.functional.<name>``, or of ``torch.functional.<name>``, whose
+    name here is ``torch.<name>``, as they stand in PyTorch's graphs."""
+    if name == "torch.meshgrid":
+        return args, {"indexing": None, **kwargs}
+    if name == "torch.unravel_index" and len(args) == 2:
+        return args[:1], {"shape": args[1]}
+    if name == "torch.einsum" and len(args) == 2 and isinstance(args[1], (list, tuple)):
+        return (args[0], *args[1]), kwargs
     if name not in _SIGNATURES:
         return args, kwargs
     given = dict(zip([p for p, _ in _parameters(name)], args, strict=False)) | kwargs

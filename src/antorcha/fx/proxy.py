@@ -281,6 +281,8 @@ class Proxy:
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
         if shown.startswith("torch.nn.functional."):
             args, kwargs = as_pytorch_calls(orig_method.__name__, args, kwargs)
+        elif shown.startswith("torch.functional."):
+            args, kwargs = as_pytorch_calls(f"torch.{orig_method.__name__}", args, kwargs)
         name = tracer.graph._target_to_str(orig_method.__name__)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)
 

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from antorcha.errors import explain_missing
+from antorcha.futures import Future
 from antorcha.jit.annotations import isinstance_of as isinstance
 from antorcha.jit.modules import (
     CompilationUnit,
-    Future,
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import antorcha.nn  # noqa: F401  (whole: another thread may be importing it)
 from antorcha.autograd import no_grad
 from antorcha.errors import ArgumentError, GraphError, MissingFeature
+from antorcha.futures import Future
 from antorcha.nn.module import Module
 
 
@@ -218,35 +219,18 @@ def run_frozen_optimizations(mod: Any, *args: Any, **kwargs: Any) -> None:
     """Nothing: there is no graph to optimise."""
 
 
-class Future:
-    """The result of `fork`."""
-
-    def __init__(self, value: Any = None) -> None:
-        self._value = value
-
-    def wait(self) -> Any:
-        """The result."""
-        return self._value
-
-    def value(self) -> Any:
-        """The result."""
-        return self._value
-
-    def done(self) -> bool:
-        """True: `fork` has run the function."""
-        return True
-
-
-def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
     """Runs the function at once, as PyTorch does outside TorchScript.
 
     >>> torch.jit.wait(torch.jit.fork(torch.neg, torch.ones(1)))
     tensor([-1.])
     """
-    return Future(func(*args, **kwargs))
+    result: Future[Any] = Future()
+    result.set_result(func(*args, **kwargs))
+    return result
 
 
-def wait(future: Future) -> Any:
+def wait(future: Future[Any]) -> Any:
     """The result of a `fork`."""
     return future.wait()
 

@@ -1,4 +1,4 @@
-"""Matrix products: packed panels and a register tile, any strides, float32 and float64.
+"""Matrix products: packed panels and a register tile, any strides, of floats and of integers.
 
 The classic scheme (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
 2008): a block of B is packed into panels of NR columns, a block of A into panels of MR rows, and a
@@ -17,7 +17,7 @@ from typing import Any
 
 from antorcha.core.lazy import lazy
 from antorcha.core.structs import replace
-from antorcha.devices.cpu.matmul_thin import THIN, by_dots, by_rows
+from antorcha.devices.cpu.matmul_thin import THIN, by_dots, by_rows, scale_of
 from antorcha.devices.cpu.template import launch, transposed
 from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, MatMul
@@ -27,6 +27,9 @@ from antorcha.lang.native import (
     f64,
     first,
     fma,
+    i8,
+    i16,
+    i32,
     i64,
     inline,
     local,
@@ -36,6 +39,7 @@ from antorcha.lang.native import (
     raw,
     static,
     struct,
+    u8,
     vec,
     vload,
     void,
@@ -57,12 +61,13 @@ SMALL = 1 << 17  # multiply-adds below which one thread does all
 class ProductShape:
     """The register tile of a dtype on this machine: a compile-time value."""
 
-    __slots__ = ("L", "MR", "NR", "NV", "T", "WIDE", "parts")
+    __slots__ = ("A", "L", "MR", "NR", "NV", "T", "WIDE", "parts")
 
     def __init__(self, T: Any) -> None:
         bits = target().vector_bits
         self.T = T
-        self.L = bits // 8 // T.size
+        self.A = i16 if T.size == 1 else T  # what is added up: bytes have no product
+        self.L = bits // 8 // max(T.size, 4)  # (a square of more lanes is too much to transpose)
         self.MR, self.NV = (14, 2) if bits == 512 else (6, 2)
         self.NR = self.L * self.NV
         self.WIDE = 8 if bits == 512 else 4  # rows of two vectors that are in registers at a time
@@ -163,28 +168,28 @@ def tile(
     b = ptr[T](B)
     c = ptr[T](C)
     d = ptr[T](D)
-    acc = [vec[T, S.L](0) for _ in static(range(MR * S.NV))]
+    acc = [vec[S.A, S.L](0) for _ in static(range(MR * S.NV))]
     if D is not None:  # it has not been touched for long: it is on its way meanwhile
         for i in static(range(MR)):
             for j in static(range(S.NV)):
                 prefetch(d + i * d_row + L * j)
     for _k in range(K):
         right = [
-            vload(b + L * j, L, first(L, n - L * j) if masked else None)
+            vec[S.A, S.L](vload(b + L * j, L, first(L, n - L * j) if masked else None))
             for j in static(range(S.NV))
         ]
         prefetch(a + 16 * S.MR)
         for i in static(range(MR)):
-            left = vec[T, S.L](a[i])
+            left = vec[S.A, S.L](S.A(a[i]))
             for j in static(range(S.NV)):
                 acc[i * NV + j] = fma(left, right[j], acc[i * NV + j])
         a += S.MR
         b += b_row
-    scale = T(alpha)
+    scale = scale_of(alpha, S.A)
     for i in static(range(MR)):
         for j in static(range(S.NV)):
             few = first(L, n - L * j) if masked else None
-            result = acc[i * NV + j] * scale
+            result = vec[T, S.L](acc[i * NV + j] * scale)
             if D is not None:
                 result = result + vload(d + i * d_row + L * j, L, few)
             vstore(c + i * c_row + L * j, result, few)
@@ -223,10 +228,19 @@ def start(
     """C = beta * bias, the value to which the product is added."""
     c = ptr[T](C)
     b = ptr[T](bias)
-    scale = T(beta)
+    scale = scale_of(beta, T)
     for i in range(m):
         for j in range(n):
             c[i * c_row + j] = b[i * b_row + j * b_col] * scale
+
+
+@native
+def copy_rows(m: i64, k: i64, A: raw, a_row: i64, a_col: i64, to: raw, *, T) -> void:
+    a = ptr[T](A)
+    t = ptr[T](to)
+    for i in range(m):
+        for p in range(k):
+            t[i * k + p] = a[i * a_row + p * a_col]
 
 
 @native
@@ -301,17 +315,19 @@ def strip(m, k, A, a_row, a_col, b, b_row, C, c_row, few, alpha, add, S, rows, w
     rows beyond m the last one is computed again."""
     L = static(S.L)
     a = [A + min(i64(q), m - 1) * a_row for q in static(range(rows))]
-    acc = [vec[S.T, S.L](0) for _ in static(range(rows * wide))]
+    acc = [vec[S.A, S.L](0) for _ in static(range(rows * wide))]
     for p in range(k):
-        right = [vload(b + p * b_row + L * w, L, few) for w in static(range(wide))]
+        right = [
+            vec[S.A, S.L](vload(b + p * b_row + L * w, L, few)) for w in static(range(wide))
+        ]
         for q in static(range(rows)):
-            left = vec[S.T, S.L](a[q][p * a_col])
+            left = vec[S.A, S.L](S.A(a[q][p * a_col]))
             for w in static(range(wide)):
                 acc[q * wide + w] = fma(left, right[w], acc[q * wide + w])
     for q in static(range(rows)):
         if q < m:
             for w in static(range(wide)):
-                result = acc[q * wide + w] * S.T(alpha)
+                result = vec[S.T, S.L](acc[q * wide + w] * scale_of(alpha, S.A))
                 if add:
                     result = result + vload(C + q * c_row + L * w, L, few)
                 vstore(C + q * c_row + L * w, result, few)
@@ -373,7 +389,7 @@ def is_direct(t):
 
 @inline
 def has_dots(t):
-    return t.m <= THIN and t.b_row == 1 and t.a_col == 1
+    return t.m <= THIN and t.b_row == 1
 
 
 @inline
@@ -391,7 +407,9 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
     thin = has_rows(t) or has_dots(t)
     wide = not (small or thin)
     words = t.k * S.L
-    if thin or (small and t.b_col == 1):
+    if has_dots(t) and not has_rows(t) and t.a_col != 1:
+        words = t.m * t.k
+    elif thin or (small and t.b_col == 1):
         words = i64(0)
     elif not small:
         width = (min(t.n, NC) + S.NR - 1) // S.NR * S.NR
@@ -432,9 +450,12 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
                         t.bias != 0, S=S,
                     )  # fmt: skip
                 elif has_dots(t):
-                    by_dots(
-                        m, n, t.k, A, t.a_row, B, t.b_col, C, t.o_row, t.alpha, t.bias != 0, S=S
-                    )
+                    a_row = t.a_row
+                    if t.a_col != 1:
+                        copy_rows(m, t.k, A, t.a_row, t.a_col, space, T=S.T)
+                        A = space
+                        a_row = t.k
+                    by_dots(m, n, t.k, A, a_row, B, t.b_col, C, t.o_row, t.alpha, t.bias != 0, S=S)
                 elif small:
                     direct(
                         m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, t.b_col, C, t.o_row, t.alpha,
@@ -506,16 +527,21 @@ def bits(x: float) -> int:
 def rows_in_order(what: MatMul) -> tuple[MatMul, bool]:
     """The product whose result lies by rows, and whether its factors are exchanged for that:
     o' = b' a'."""
-    o, bias = what.out, what.bias
+    o = what.out
     if o[2] == 1 or what.n <= 1:
         return what, False
     if o[1] != 1 and what.m > 1:
         raise Unsupported("a result whose rows and columns both stride")
-    a, b = what.a, what.b
+    return exchanged(what), True
+
+
+def exchanged(what: MatMul) -> MatMul:
+    """The product o' = b' a'."""
+    a, b, o, bias = what.a, what.b, what.out, what.bias
     return replace(
         what, m=what.n, n=what.m, a=(b[0], b[2], b[1]), b=(a[0], a[2], a[1]),
         out=(o[0], o[2], o[1]), bias=None if bias is None else (bias[0], bias[2], bias[1]),
-    ), True  # fmt: skip
+    )  # fmt: skip
 
 
 def block_words(what: MatMul, parts: tuple[int, int, int, int]) -> list[int]:
@@ -527,8 +553,14 @@ def block_words(what: MatMul, parts: tuple[int, int, int, int]) -> list[int]:
     ]  # fmt: skip
 
 
+NUMBERS: dict[str, Any] = {
+    "float32": f32, "float64": f64, "int64": i64, "int32": i32, "int16": i16, "int8": i8,
+    "uint8": u8,
+}  # fmt: skip
+
+
 def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
-    T = {"float32": f32, "float64": f64}.get(outs[0].dtype.name)
+    T = NUMBERS.get(outs[0].dtype.name)
     if any(i.dtype is not outs[0].dtype for i in ins):
         raise Unsupported("a matrix product of several dtypes")
     if T is None:
@@ -536,6 +568,8 @@ def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> 
         launch_of_other: Launch = other(what, outs, ins)
         return launch_of_other
     what, swapped = rows_in_order(what)
+    if what.n == 1 < what.m and what.out[1] == 1:  # a vector is the first factor, as one row
+        what, swapped = exchanged(what), not swapped
     b, m, n, k = what.batch, what.m, what.n, what.k
     words = block_words(what, split(m, n, k, b, shape_of(T)))
     return launch(kernel_for(T, swapped), words, outs, ins, b * m * n * k // 64, what)

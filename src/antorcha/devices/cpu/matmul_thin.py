@@ -14,6 +14,7 @@ from antorcha.lang.native import (
     fma,
     i64,
     inline,
+    local,
     native,
     ptr,
     raw,
@@ -26,7 +27,15 @@ from antorcha.lang.native import (
 )
 
 THIN = 4  # rows at most
+DEEP = 4096  # terms of a sum that are added up apart from the others
+STRIP = 1024  # columns whose sums are in the nearest cache
 CASCADE = 16  # products added up in a lane, before the sum joins the others
+
+
+@inline
+def scale_of(number, T):
+    """``alpha`` or ``beta`` as a number of type T."""
+    return T(number) if T.kind == "f" else T(i64(number))
 
 
 @inline
@@ -54,7 +63,7 @@ def dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
     for q in static(range(rows)):
         for w in static(range(cols)):
             if q < m and w < n:
-                result = reduce_add(acc[q * cols + w]) * S.T(alpha)
+                result = reduce_add(acc[q * cols + w]) * scale_of(alpha, S.T)
                 to = C + q * c_row + w
                 to[0] = to[0] + result if add else result
 
@@ -62,7 +71,11 @@ def dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
 @inline
 def all_dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
     for j in range(0, n, cols):
-        dots(m, n - j, k, A, a_row, B + j * b_col, b_col, C + j, c_row, alpha, add, S, rows, cols)
+        for p in range(0, k, DEEP):
+            dots(
+                m, n - j, min(k - p, DEEP), A + p, a_row, B + (j * b_col + p), b_col, C + j, c_row,
+                alpha, add or p > 0, S, rows, cols,
+            )  # fmt: skip
 
 
 @inline
@@ -98,7 +111,7 @@ def by_dots(
     b = ptr[S.T](B)
     c = ptr[S.T](C)
     if m == 1 and n == 1:
-        result = one_dot(k, a, b, S) * S.T(alpha)
+        result = one_dot(k, a, b, S) * scale_of(alpha, S.T)
         c[0] = c[0] + result if add else result
     elif m == 1:
         all_dots(m, n, k, a, a_row, b, b_col, c, c_row, alpha, add, S, 1, 8)
@@ -113,7 +126,7 @@ def some_rows(m, n, A, a_row, a_col, b, b_row, C, c_row, alpha, add, S, rows, de
     """Adds what ``deep`` rows of B give."""
     L = static(S.L)
     left = [
-        vec[S.T, S.L](A[min(i64(q), m - 1) * a_row + p * a_col] * S.T(alpha))
+        vec[S.T, S.L](A[min(i64(q), m - 1) * a_row + p * a_col] * scale_of(alpha, S.T))
         for q in static(range(rows)) for p in static(range(deep))
     ]  # fmt: skip
     for j in range(0, n, L):
@@ -122,14 +135,32 @@ def some_rows(m, n, A, a_row, a_col, b, b_row, C, c_row, alpha, add, S, rows, de
         for q in static(range(rows)):
             if q < m:
                 to = C + q * c_row + j
-                acc = vload(to, L, few) if add else vec[S.T, S.L](0)
-                for p in static(range(deep)):
+                acc = left[q * deep] * right[0]
+                for p in static(range(1, deep)):
                     acc = fma(left[q * deep + p], right[p], acc)
-                vstore(to, acc, few)
+                vstore(to, vload(to, L, few) + acc if add else acc, few)
 
 
 @inline
 def all_rows(m, n, k, A, a_row, a_col, b, b_row, C, c_row, alpha, add, S, rows, deep):
+    """A strip of columns; where k is large, sums of sums."""
+    part_row = static(STRIP)
+    part = local(S.T, rows * STRIP)
+    block_rows(
+        m, n, min(k, DEEP // 8), A, a_row, a_col, b, b_row, C, c_row, alpha, add, S, rows, deep
+    )
+    for p in range(DEEP // 8, k, DEEP // 8):
+        block_rows(
+            m, n, min(k - p, DEEP // 8), A + p * a_col, a_row, a_col, b + p * b_row, b_row, part,
+            i64(STRIP), alpha, False, S, rows, deep,
+        )  # fmt: skip
+        for q in range(m):
+            for j in range(n):
+                C[q * c_row + j] += part[q * part_row + j]
+
+
+@inline
+def block_rows(m, n, k, A, a_row, a_col, b, b_row, C, c_row, alpha, add, S, rows, deep):
     p = i64(0)
     while k - p >= deep:
         some_rows(
@@ -154,7 +185,14 @@ def by_rows(
     a = ptr[S.T](A)
     b = ptr[S.T](B)
     c = ptr[S.T](C)
-    if m == 1:
-        all_rows(m, n, k, a, a_row, a_col, b, b_row, c, c_row, alpha, add, S, 1, 8)
-    else:
-        all_rows(m, n, k, a, a_row, a_col, b, b_row, c, c_row, alpha, add, S, 4, S.WIDE // 2)
+    for j in range(0, n, STRIP):
+        few = min(n - j, STRIP)
+        if m == 1:
+            all_rows(
+                m, few, k, a, a_row, a_col, b + j, b_row, c + j, c_row, alpha, add, S, 1, 8
+            )
+        else:
+            all_rows(
+                m, few, k, a, a_row, a_col, b + j, b_row, c + j, c_row, alpha, add, S, 4,
+                S.WIDE // 2,
+            )  # fmt: skip

@@ -60,6 +60,8 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     like = (vectors or values)[0]
     ty: Any = type_of(like)
     x, y, z = (widen(own(v, ty)) for v in (a, b, c))
+    if ty.scalar.kind in "iu":
+        return binary("add", binary("mul", x, y), z)
     single = np.asarray(x).dtype == np.float32
     call = _c_fma("fmaf" if single else "fma")
     found = [

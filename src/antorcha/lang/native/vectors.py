@@ -36,13 +36,16 @@ def select(g: Any, node: Any, c: Any, a: Any, b: Any) -> Any:
 
 @intrinsic(py.fma)
 def fma(g: Any, node: Any, a: Any, b: Any, c: Any) -> V:
-    """a * b + c, rounded once (half types: once to f32, once to themselves)."""
+    """a * b + c, rounded once (half types: once to f32, once to themselves); integers wrap."""
     operands = [g.loaded(x, node) for x in (a, b, c)]
     values = [x for x in operands if isinstance(x, V)]
     ty: Any = next((x.ty for x in values if x.ty.kind == "v"), values[0].ty if values else None)
-    if ty is None or ty.scalar.kind != "f":
-        g.fail(node, f"fma takes floats, not {ty}")
+    if ty is None or ty.scalar.kind not in "fiu":
+        g.fail(node, f"fma takes numbers, not {ty}")
     first, second, third = (g.widen(g.rt(x, node, ty)) for x in operands)
+    if ty.scalar.kind != "f":
+        product = g.binary("mul", first, second, node)
+        return g.binary("add", product, third, node)  # type: ignore[no-any-return]
     found = g.overloaded("fma", first.ty, first, second, third)
     return g.narrow(ty, found) if ty.half else found  # type: ignore[no-any-return]
 

@@ -6,6 +6,7 @@ broadcast operands are read where they lie. Gradients are products with transpos
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from antorcha.core import dtypes
@@ -560,5 +561,17 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = N
     >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2))
     tensor([[4.]])
     """
-    result = T.contiguous(T.einsum("...i,kij,...j->...k", input1, weight, input2))
+    one, other, whole = input1.shape, input2.shape, weight.shape
+    if one[:-1] != other[:-1] or tuple(whole[1:]) != (one[-1], other[-1]):
+        raise ShapeError(
+            "bilinear: expected inputs (..., in1) and (..., in2) with the same leading dims and a "
+            "weight (out, in1, in2), got {0.shape}, {1.shape} and {2.shape}",
+            reason="bilinear", op="bilinear", operands=(input1, input2, weight),
+        )  # fmt: skip
+    flat = input1.ndim == 2
+    rows = input1 if flat else T.reshape(input1, (math.prod(one[:-1]), one[-1]))
+    columns = T.unsqueeze(input2 if flat else T.reshape(input2, (rows.shape[0], other[-1])), -1)
+    seen = T.transpose(T.matmul(rows, weight), 0, 1)  # (rows, out, in2)
+    result = T.squeeze(T.matmul(seen, columns), -1)  # (rows, out)
+    result = result if flat else T.reshape(result, (*one[:-1], whole[0]))
     return result if bias is None else T.add(result, bias)

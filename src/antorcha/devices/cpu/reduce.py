@@ -67,6 +67,7 @@ from antorcha.runtime.memory.layout import Layout
 CASCADE = 16  # elements folded into an accumulator, and accumulators into one of the next level
 LEVELS = 4  # of sums of sums, at most
 STRIP = 1024  # results accumulated side by side
+FEW, MANY = 64, 16  # elements of a result, and results, that are better walked across the rows
 
 
 class ReduceTemplate(Template):
@@ -493,15 +494,17 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     layout: Layout = ins[0]
     shape = layout.shape
     ops = [*outs, *ins]
-    by_stride = sorted(range(layout.ndim), key=lambda d: (-abs(layout.strides[d]), d))
-    real = [d for d in by_stride if shape[d] != 1]
+    real = [d for d in range(layout.ndim) if shape[d] != 1]
+    steps = {d: abs(layout.strides[d]) for d in real}
+    most = max([shape[d] for d in real if steps[d]], default=0)
+    # the closest elements are the inner ones; the same ones again are so where others are few
+    real.sort(key=lambda d: (-steps[d] if steps[d] or most < MANY else -math.inf, d))
     folded = [d for d in real if d in what.dims]
     kept_dims = [d for d in real if d not in what.dims]
     count = math.prod([shape[d] for d in what.dims])
     columns_form = bool(
-        kept_dims and layout.numel and layout.strides[kept_dims[-1]] == 1
-        and (not folded or abs(layout.strides[kept_dims[-1]]) < abs(layout.strides[folded[-1]]))
-    )  # fmt: skip
+        layout.numel and kept_dims and in_columns(layout, kept_dims, folded, count)
+    )
     plan = _columns if columns_form else _rows
     words, kinds, kernel = plan(what, layout, ops, kept_dims, folded, count, len(outs))
     exprs = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)
@@ -513,6 +516,18 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     spec = kept(_kernels, key, _kernel_for, MOST_KEPT)
     sizes = (N, COUNT) if len(what.dims) == layout.ndim and len(words) == SHAPE + len(ins) else ()
     return launch(spec, words, results_of(what, outs), ins, layout.numel, what, sizes=sizes)
+
+
+def in_columns(layout: Layout, kept_dims: list[int], folded: list[int], count: int) -> bool:
+    """Are results that lie side by side accumulated side by side? Where a result has few elements
+    (`count`) any neighbours are; ``kept_dims`` then ends with the dim that has enough of them."""
+    if count <= FEW and kept_dims:
+        if layout.shape[kept_dims[-1]] < MANY:
+            kept_dims.sort(key=lambda d: min(layout.shape[d], MANY))
+        if layout.shape[kept_dims[-1]] >= MANY:
+            return True
+    step = abs(layout.strides[folded[-1]]) if folded else 2
+    return layout.strides[kept_dims[-1]] == 1 and step > 1
 
 
 N, COUNT = 2, 5

@@ -317,9 +317,7 @@ def strip(m, k, A, a_row, a_col, b, b_row, C, c_row, few, alpha, add, S, rows, w
     a = [A + min(i64(q), m - 1) * a_row for q in static(range(rows))]
     acc = [vec[S.A, S.L](0) for _ in static(range(rows * wide))]
     for p in range(k):
-        right = [
-            vec[S.A, S.L](vload(b + p * b_row + L * w, L, few)) for w in static(range(wide))
-        ]
+        right = [vec[S.A, S.L](vload(b + p * b_row + L * w, L, few)) for w in static(range(wide))]
         for q in static(range(rows)):
             left = vec[S.A, S.L](S.A(a[q][p * a_col]))
             for w in static(range(wide)):

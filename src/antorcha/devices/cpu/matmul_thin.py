@@ -188,9 +188,7 @@ def by_rows(
     for j in range(0, n, STRIP):
         few = min(n - j, STRIP)
         if m == 1:
-            all_rows(
-                m, few, k, a, a_row, a_col, b + j, b_row, c + j, c_row, alpha, add, S, 1, 8
-            )
+            all_rows(m, few, k, a, a_row, a_col, b + j, b_row, c + j, c_row, alpha, add, S, 1, 8)
         else:
             all_rows(
                 m, few, k, a, a_row, a_col, b + j, b_row, c + j, c_row, alpha, add, S, 4,

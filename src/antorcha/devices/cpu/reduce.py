@@ -502,9 +502,7 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     folded = [d for d in real if d in what.dims]
     kept_dims = [d for d in real if d not in what.dims]
     count = math.prod([shape[d] for d in what.dims])
-    columns_form = bool(
-        layout.numel and kept_dims and in_columns(layout, kept_dims, folded, count)
-    )
+    columns_form = bool(layout.numel and kept_dims and in_columns(layout, kept_dims, folded, count))
     plan = _columns if columns_form else _rows
     words, kinds, kernel = plan(what, layout, ops, kept_dims, folded, count, len(outs))
     exprs = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)

@@ -19,6 +19,7 @@ from typing import Any
 from antorcha.core.loops import collapse
 from antorcha.core.memo import kept
 from antorcha.devices.cpu.reduce import halves
+from antorcha.devices.cpu.rows_beside import beside, beside_kernel, words_beside
 from antorcha.devices.cpu.rows_in_lanes import WORTH, finals, hoist, in_lanes, lanes_kernel
 from antorcha.devices.cpu.template import (
     Template,
@@ -99,14 +100,15 @@ class RowsTemplate(Template):
     stages: list[Stage]
     seam_types: list[Any]  # of the reductions, then of what is hoisted out of the loops
     shared: tuple[bool, ...]  # of kernels with rows in lanes: is an operand's row the same for all?
+    vectors: int
     finals: list[int]  # the outputs that have one value a row
     final: Body | None
     key: str
 
-    def share(self, shared: tuple[bool, ...]) -> None:
-        """Says which operands have one row."""
-        self.shared = shared
-        self.key += f"|{shared}"
+    def share(self, shared: tuple[bool, ...], vectors: int = 1) -> None:
+        """Says which operands have one row, and how many vectors of rows lie side by side."""
+        self.shared, self.vectors = shared, vectors
+        self.key += f"|{shared}{vectors}"
 
     def __native_key__(self) -> str:
         return self.key
@@ -297,14 +299,22 @@ def compile_rows(what: Rows, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     )  # fmt: skip
 
     shared = in_lanes(what.length, kinds, is_row, columns)
+    near = beside(kinds, is_row, sizes, columns, lanes_of(max(o.dtype.itemsize for o in operands)))
 
     def kernel(_: Any) -> Any:
+        if near is not None:
+            P = build(what, outs, ins, "c" * len(outs) + kinds[len(outs) :])
+            P.share(*near)
+            return beside_kernel.spec(P=P)
         P = build(what, outs, ins, kinds)
-        if shared is None:
-            return rows_kernel.spec(P=P)
-        P.share(shared)
-        return lanes_kernel.spec(P=P)
+        if shared is not None:
+            P.share(shared)
+            return lanes_kernel.spec(P=P)
+        return rows_kernel.spec(P=P)
 
-    spec = kept(_kernels, (*key, shared), kernel, MOST_KEPT)
-    words = [rows, what.length, len(sizes), *steps, *words_of(sizes, columns)]
+    spec = kept(_kernels, (*key, shared, near), kernel, MOST_KEPT)
+    if near is not None:
+        words = words_beside(what.length, steps, sizes, columns)
+    else:
+        words = [rows, what.length, len(sizes), *steps, *words_of(sizes, columns)]
     return launch(spec, words, outs, ins, rows * max(what.length, 1), what)

@@ -86,54 +86,68 @@ def write_block(P, p, offsets, n, count, block):
 
 
 @inline
-def value_of(P, k, p, blocks, fixed, at):
-    """A column of an input."""
+def value_of(P, k, p, step, mask, fixed, at):
+    """A column of an input, whose columns are so far apart."""
     if P.in_kinds[k] == "s":
         return fixed[k]
     if P.shared[P.nout + k]:
-        return vec[P.in_types[k], P.width]((p + at)[0])
-    return vload(blocks[P.nout + k] + at * P.width, P.width, None)
+        return vec[P.in_types[k], P.width]((p + at * step)[0])
+    return vload(p + at * step, P.width, mask)
 
 
 @inline
-def run_column(P, S, blocks, ins, fixed, seams, acc, n, at):
-    """One column's part of a pass; the accumulators with it."""
+def starts_of(P, S):
+    """The accumulators of a pass's reductions before the first column."""
+    return [vec[t, P.width](x) for t, x in static(list(zip(S.types, S.starts)))]
+
+
+@inline
+def join(P, S, acc, other):
+    """The accumulators of two parts of the columns as one's."""
+    return [
+        evaluate(S.joins[j], [acc[j], other[j]], P.width)[0] for j in static(range(len(S.types)))
+    ]
+
+
+@inline
+def run_column(P, S, places, steps, mask, fixed, seams, acc, n, at):
+    """One column's part of a pass; the accumulators with it. `places`: of each operand's column 0;
+    `steps`: from one column to the next."""
     W = static(P.width)
+    nout = static(P.nout)
     values = [
-        value_of(P, k, ins[k], blocks, fixed, at) if S.reads[k] else None
+        value_of(P, k, places[nout + k], steps[nout + k], mask, fixed, at) if S.reads[k] else None
         for k in static(range(P.nin))
     ]
-    parked = vload(blocks[S.park] + at * W, W, None) if S.unparks else None
+    parked = vload(places[S.park] + at * steps[S.park], W, mask) if S.unparks else None
     rest = [vec[i64, W](at) if S.positions else None, vec[i64, W](n)]
     result = evaluate(S.work, values + seams + rest + [parked], W)
     count = static(len(S.types))
     for j in static(range(len(S.outs))):
         value = vec[P.out_types[S.outs[j]], W](result[count + j])
-        vstore(blocks[S.outs[j]] + at * W, value, None)
+        vstore(places[S.outs[j]] + at * steps[S.outs[j]], value, mask)
     if S.parks:
         value = vec[P.out_types[S.park], W](result[len(result) - 1])
-        vstore(blocks[S.park] + at * W, value, None)
-    return [evaluate(S.joins[j], [acc[j], result[j]], W)[0] for j in static(range(count))]
+        vstore(places[S.park] + at * steps[S.park], value, mask)
+    return join(P, S, acc, result)
 
 
 @inline
 def run_columns(P, S, blocks, ins, fixed, seams, n):
     """A pass over a block's columns; its reductions are put among the seams."""
-    W = static(P.width)
-    acc = [
-        [vec[t, W](x) for t, x in static(list(zip(S.types, S.starts)))]
-        for u in static(range(APART))
-    ]
+    nout = static(P.nout)
+    places = [ins[k - nout] if P.shared[k] else blocks[k] for k in static(range(P.nops))]
+    steps = static([1 if P.shared[k] else P.width for k in range(P.nops)])
+    acc = [starts_of(P, S) for u in static(range(APART))]
     whole = n // APART * APART
     for i in range(0, whole, APART):
         for u in static(range(APART)):
-            acc[u] = run_column(P, S, blocks, ins, fixed, seams, acc[u], n, i + u)
+            acc[u] = run_column(P, S, places, steps, None, fixed, seams, acc[u], n, i + u)
     for i in range(whole, n):
-        acc[0] = run_column(P, S, blocks, ins, fixed, seams, acc[0], n, i)
+        acc[0] = run_column(P, S, places, steps, None, fixed, seams, acc[0], n, i)
+    total = join(P, S, join(P, S, acc[0], acc[1]), join(P, S, acc[2], acc[3]))
     for j in static(range(len(S.types))):
-        one = evaluate(S.joins[j], [acc[0][j], acc[1][j]], W)[0]
-        other = evaluate(S.joins[j], [acc[2][j], acc[3][j]], W)[0]
-        seams[S.red_at + j] = evaluate(S.joins[j], [one, other], W)[0]
+        seams[S.red_at + j] = total[j]
 
 
 @inline

@@ -120,7 +120,9 @@ def test_linear() -> None:
     compare(linear, d(3, 4), d(4, 3))
     compare(linear, d(3, 4), d(5, 4), d(4))
     compare(lambda t, x, w: functional(t).linear(x.transpose(0, 1), w), d(2, 3, 4), d(5, 4), grad=1)
-    compare(lambda t, *a: functional(t).bilinear(*a), d(3, 4), d(3, 5), d(2, 4, 5), d(2), grad=1)
+    for lead in ((3,), (), (2, 3), (0,)):
+        x, y = d(*lead, 4), d(*lead, 5)
+        compare(lambda t, *a: functional(t).bilinear(*a), x, y, d(2, 4, 5), d(2), grad=1)
 
 
 @needs_torch

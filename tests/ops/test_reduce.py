@@ -278,6 +278,39 @@ def test_with_numpy() -> None:
     )
 
 
+def test_few_elements_and_repeated_ones() -> None:
+    """Shapes on both sides of what says whether rows or columns are folded."""
+    rng, wrong = np.random.default_rng(0), []
+    shapes = [
+        ((40, 3), 1), ((17, 24), 1), ((17, 25), 1), ((5, 64), 1), ((20, 64), 1), ((20, 65), 1),
+        ((300, 4), 0), ((300, 7), 0), ((300, 8), 0), ((9, 30, 4), 1), ((5, 200, 3), 1),
+        ((30, 2, 20, 2), (1, 3)), ((2, 30, 2, 20), (0, 2)), ((4, 40, 3), (0, 2)), ((1, 6, 1), 2),
+    ]  # fmt: skip
+    for shape, dim in shapes:
+        x = rng.integers(-9, 9, shape).astype("float32")
+        repeated = [np.broadcast_to(x[:1], shape), np.broadcast_to(x[..., :1], shape)]
+        repeated += [np.broadcast_to(x[:1], (5, *shape[1:])), np.broadcast_to(x.flat[0], shape)]
+        for a in (x, np.asfortranarray(x), x[::-1], x[..., ::2], *repeated):
+            t = (
+                antorcha.as_strided(antorcha.from_numpy(x), a.shape, [s // 4 for s in a.strides])
+                if min(a.strides) >= 0 and np.shares_memory(a, x)
+                else antorcha.from_numpy(a.copy())
+            )
+            pairs = [
+                (t.sum(dim), a.sum(dim)),
+                (t.amax(dim), a.max(dim)),
+                (t.sum(), a.sum()),
+                (t.double().prod(0), a.astype("float64").prod(0)),
+            ]
+            if isinstance(dim, int):
+                pairs += [(t.argmax(dim), a.argmax(dim)), (t.argmin(dim), a.argmin(dim))]
+                pairs += [(t.var(dim), a.var(dim, ddof=1))] if a.shape[dim] > 1 else []
+            for k, (found, wanted) in enumerate(pairs):
+                if not np.allclose(found.numpy(), wanted, 1e-5):
+                    wrong.append((shape, dim, a.shape, a.strides, k))
+    assert not wrong, wrong[:20]
+
+
 @pytest.mark.parametrize("count", [2**25 + 3, 10**8])
 def test_a_long_sum_of_ones_is_exact(count: int) -> None:
     """The parts of a long row are added in pairs: one after the other, they lost hundreds."""

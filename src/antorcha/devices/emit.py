@@ -281,7 +281,8 @@ def _signbit(g: Any, node: Any, a: V) -> Value:
 
 
 def _extremum(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> Value:
-    """NaN wins; compare and select is two instructions where the IEEE operation is several."""
+    """NaN wins. To compare and select is one instruction that lets a NaN of b through, and one of a
+    takes two more; the IEEE operation is several."""
     if ty.scalar.kind == "b":
         return g.binary("or" if op == "maximum" else "and", a, b, node)
     if ty.scalar.kind != "f":
@@ -289,7 +290,10 @@ def _extremum(g: Any, node: Any, op: str, ty: Ty, a: V, b: V) -> Value:
         return result.emit(g, node, a, b)
     better = g.compare("gt" if op == "maximum" else "lt", a, b, node)
     nan = g.compare("ne", a, a, node)
-    return select.emit(g, node, g.binary("or", better, nan, node), a, b)
+    found = select.emit(g, node, better, a, b)
+    if not found.ty.half:
+        found = g.overloaded("arithmetic.fence", found.ty, found)
+    return select.emit(g, node, nan, a, found)
 
 
 def _shift(g: Any, node: Any, op: str, e: Expr, a: V, b: V) -> Value:

@@ -12,7 +12,7 @@ import antorcha as torch
 from antorcha.devices.cpu import matmul
 
 ROWS = (1, 2, 3, 4, 5, 8, 13, 14, 29, 84, 85)
-DEPTHS = (1, 7, 8, 17, 64, 400, 1030)
+DEPTHS = (1, 7, 8, 17, 64, 400, 1030, 4500)
 COLUMNS = (1, 3, 16, 31, 33, 100, 1030)
 
 
@@ -22,8 +22,8 @@ def laid(array: Any, form: str) -> torch.Tensor:
         return torch.from_numpy(array.copy())
     if form == "columns":
         return torch.from_numpy(array.T.copy()).t()
-    wide = torch.full((2 * array.shape[0], 2 * array.shape[1]), float("nan"), dtype=torch.float64)
-    wide = wide.to(torch.from_numpy(array).dtype)
+    number = float("nan") if array.dtype.kind == "f" else 77
+    wide = torch.from_numpy(np.full((2 * array.shape[0], 2 * array.shape[1]), number, array.dtype))
     wide[::2, ::2] = torch.from_numpy(array)
     return wide[::2, ::2]
 
@@ -58,6 +58,25 @@ def test_sizes_and_layouts(dtype: str, threads: int) -> None:
             found = torch.addmm(torch.from_numpy(c), x, y, beta=0.5, alpha=2.0)
             sums = 0.5 * c + 2 * expected
             np.testing.assert_allclose(found.numpy(), sums, close, 4 * atol, err_msg=what)
+
+
+def test_integers() -> None:
+    """Sums wrap around, as NumPy's do."""
+    draw = np.random.default_rng(0)
+    forms = itertools.cycle(itertools.product(("rows", "columns", "gaps"), repeat=2))
+    wrong = []
+    for dtype in ("int64", "int32", "int16", "int8", "uint8"):
+        for m, k, n in itertools.product((1, 2, 5, 40), (1, 17, 400, 4500), (1, 3, 70)):
+            a, b = [draw.integers(0, 100, size).astype(dtype) for size in ((m, k), (k, n))]
+            c, expected = draw.integers(0, 100, (m, n)).astype(dtype), a @ b
+            form = next(forms)
+            x, y = laid(a, form[0]), laid(b, form[1])
+            found = torch.addmm(torch.from_numpy(c), x, y, beta=3, alpha=2)
+            sums = (3 * c + 2 * expected).astype(dtype)
+            both = (x @ y).numpy(), expected, found.numpy(), sums
+            if not (np.array_equal(*both[:2]) and np.array_equal(*both[2:])):
+                wrong.append((dtype, (m, k, n), form))
+    assert not wrong, wrong[:20]
 
 
 @pytest.mark.parametrize("form", ["rows", "columns"])

@@ -1,4 +1,4 @@
-"""Rows that lie in lanes: lengths on both sides of the limit, blocks not whole, layouts."""
+"""Rows that lie in lanes, copied there or side by side: lengths, blocks not whole, layouts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def close(found: torch.Tensor, wanted: np.ndarray, tolerance: float) -> bool:
-    return np.allclose(found.double().numpy(), wanted, tolerance, tolerance)
+    return np.allclose(found.detach().double().numpy(), wanted, tolerance, tolerance)
 
 
 def test_lengths_and_numbers_of_rows() -> None:
@@ -83,11 +83,46 @@ def test_layouts_of_rows() -> None:
     assert not wrong, wrong
 
 
+def test_rows_side_by_side() -> None:
+    """Along any dim but the last: lengths, numbers of neighbours, and what is the same for them."""
+    wrong = []
+    torch.manual_seed(4)
+    shapes = [((n, 40), 0) for n in (1, 2, 15, 17, 300, 700)]
+    shapes += [((5, m), 0) for m in (1, 7, 8, 16, 33, 64, 129, 300)]
+    shapes += [((3, 20, 17), 1), ((2, 3, 4, 5, 6), 2), ((0, 20), 0), ((4, 3, 150), 1)]
+    for dtype, tolerance in ((torch.float32, 2e-5), (torch.float64, 1e-9), (torch.bfloat16, 2e-2)):
+        for shape, dim in shapes:
+            x = (3 * torch.randn(shape)).to(dtype).requires_grad_()
+            own = np.moveaxis(x.detach().double().numpy(), dim, -1)
+            wanted = softmax(own) if own.size else own
+            result = x.softmax(dim)
+            logs = x.log_softmax(dim)
+            grads = []
+            for start in (torch.randn(shape).to(dtype), torch.ones((), dtype=dtype).expand(shape)):
+                (grad,) = torch.autograd.grad(result, x, start, retain_graph=True)
+                g = np.moveaxis(start.double().numpy(), dim, -1)
+                expected = wanted * (g - (wanted * g).sum(-1, keepdims=True))
+                grads.append(close(grad.movedim(dim, -1), expected, 2 * tolerance))
+            out = torch.full((*shape[:-1], shape[-1] + 3), 7.0, dtype=dtype)
+            torch.softmax(x.detach(), dim, out=out[..., 1:-2])
+            checks = {
+                "softmax": close(result.movedim(dim, -1), wanted, tolerance),
+                "log_softmax": close(logs.movedim(dim, -1), np.log(wanted), 3 * tolerance),
+                "gradient": grads[0], "gradient of one number": grads[1],
+                "out": torch.equal(out[..., 1:-2], result),
+                "beside out": bool((out[..., [0, -2, -1]] == 7).all()),
+            }  # fmt: skip
+            wrong += [(name, dtype, shape) for name, ok in checks.items() if not ok]
+    assert not wrong, wrong[:20]
+
+
 def test_numbers_that_are_none_stay_in_their_rows() -> None:
     x = torch.randn(37, 12)
     x[5, 3], x[17] = math.nan, -math.inf
     x[30, 11] = math.inf
     result = x.softmax(-1).isnan().any(-1)
+    assert result.nonzero().flatten().tolist() == [5, 17, 30]
+    result = x.t().contiguous().softmax(0).isnan().any(0)
     assert result.nonzero().flatten().tolist() == [5, 17, 30]
 
 
@@ -104,3 +139,5 @@ def test_any_number_of_threads_gives_the_same() -> None:
     assert all(torch.equal(each, found[0]) for each in found[1:])
     # A row's result does not depend on which rows it lies beside.
     assert torch.equal(found[0][13:14], F.layer_norm(x[13:14].softmax(-1), (37,)))
+    down = x.softmax(0)
+    assert torch.equal(down[:, 13:14], x[:, 13:29].contiguous().softmax(0)[:, :1])

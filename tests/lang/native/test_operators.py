@@ -270,9 +270,9 @@ def ne(a, b):
     return a != b
 
 
-ANY = [add, sub, mul, least, greatest, negated, absolute, chosen]
+ANY = [add, sub, mul, least, greatest, negated, absolute, chosen, fused]
 INTEGER = [floordiv, mod, shl, shr, bits, by_constants, c_quotient, c_rest, counts]
-FLOATING = [div, nan_least, nan_greatest, signs, rounded, root, fused]
+FLOATING = [div, nan_least, nan_greatest, signs, rounded, root]
 COMPARE = [lt, le, gt, ge, eq, ne]
 
 

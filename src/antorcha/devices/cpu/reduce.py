@@ -67,7 +67,8 @@ from antorcha.runtime.memory.layout import Layout
 CASCADE = 16  # elements folded into an accumulator, and accumulators into one of the next level
 LEVELS = 4  # of sums of sums, at most
 STRIP = 1024  # results accumulated side by side
-FEW, MANY = 64, 16  # elements of a result, and results, that are better walked across the rows
+FEW, FEW_PLACES = 24, 64  # elements of a result (with their places) that do not fill a row
+MANY = 16  # results that are enough to be accumulated side by side
 
 
 class ReduceTemplate(Template):
@@ -502,7 +503,8 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     folded = [d for d in real if d in what.dims]
     kept_dims = [d for d in real if d not in what.dims]
     count = math.prod([shape[d] for d in what.dims])
-    columns_form = bool(layout.numel and kept_dims and in_columns(layout, kept_dims, folded, count))
+    few = count <= (FEW_PLACES if _uses_position(what.lift, len(ins)) else FEW)
+    columns_form = bool(layout.numel and kept_dims and in_columns(layout, kept_dims, folded, few))
     plan = _columns if columns_form else _rows
     words, kinds, kernel = plan(what, layout, ops, kept_dims, folded, count, len(outs))
     exprs = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)
@@ -516,16 +518,16 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     return launch(spec, words, results_of(what, outs), ins, layout.numel, what, sizes=sizes)
 
 
-def in_columns(layout: Layout, kept_dims: list[int], folded: list[int], count: int) -> bool:
-    """Are results that lie side by side accumulated side by side? Where a result has few elements
-    (`count`) any neighbours are; ``kept_dims`` then ends with the dim that has enough of them."""
-    if count <= FEW and kept_dims:
-        if layout.shape[kept_dims[-1]] < MANY:
-            kept_dims.sort(key=lambda d: min(layout.shape[d], MANY))
+def in_columns(layout: Layout, kept_dims: list[int], folded: list[int], few: bool) -> bool:
+    """Are neighbouring results accumulated side by side? Where results have few elements any are;
+    ``kept_dims`` then ends with a dim that has enough of them."""
+    if few:
+        kept_dims.sort(key=lambda d: min(layout.shape[d], MANY))
         if layout.shape[kept_dims[-1]] >= MANY:
             return True
     step = abs(layout.strides[folded[-1]]) if folded else 2
-    return layout.strides[kept_dims[-1]] == 1 and step > 1
+    thin = 2 * layout.shape[kept_dims[-1]] < MANY and step < MANY  # a row's steps are short, too
+    return layout.strides[kept_dims[-1]] == 1 and step > 1 and not thin
 
 
 N, COUNT = 2, 5

@@ -135,9 +135,9 @@ def run_column(P, S, places, steps, mask, fixed, seams, acc, n, at):
 @inline
 def run_columns(P, S, blocks, ins, fixed, seams, n):
     """A pass over a block's columns; its reductions are put among the seams."""
-    nout = static(P.nout)
-    places = [ins[k - nout] if P.shared[k] else blocks[k] for k in static(range(P.nops))]
-    steps = static([1 if P.shared[k] else P.width for k in range(P.nops)])
+    one = static([k >= P.nout and P.shared[k] for k in range(P.nops)])  # row for all
+    places = [ins[k - P.nout] if one[k] else blocks[k] for k in static(range(P.nops))]
+    steps = static([1 if k else P.width for k in one])
     acc = [starts_of(P, S) for u in static(range(APART))]
     whole = n // APART * APART
     for i in range(0, whole, APART):

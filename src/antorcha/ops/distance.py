@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any as _Any
 
 from antorcha.core import dtypes
@@ -18,15 +17,6 @@ from antorcha.runtime.memory.layout import Layout
 NN = "nn.functional"
 
 
-@pointwise("float", function=False, method=False, out=False, node="linalg_vector_norm")
-def norm_root(input: Tensor):
-    """The square root of a sum of squares; its gradient is 0 at 0, as a norm's is chosen to be."""
-    return E.sqrt(input)
-
-
-norm_root.derivative(lambda g, out: E.where(out == 0, 0, g / (2 * out)))
-
-
 def norm_along(x: _Any, p: float, dim: _Any, keepdim: bool) -> _Any:
     """The p-norm along a dim."""
     if x._layout.dtype.kind in "bui":
@@ -35,18 +25,7 @@ def norm_along(x: _Any, p: float, dim: _Any, keepdim: bool) -> _Any:
             "float.",
             reason="needs float", op="norm", operands=(x._layout,),
         )  # fmt: skip
-    if x._layout.dtype.kind == "c":
-        x = T.abs(x)
-    if p == 2:
-        return T.norm_root(T.sum(x * x, dim, keepdim))
-    size = T.abs(x)
-    if p == 1:
-        return T.sum(size, dim, keepdim)
-    if math.isinf(p):
-        return T.amax(size, dim, keepdim) if p > 0 else T.amin(size, dim, keepdim)
-    if p == 0:
-        return T.sum(T.to_dtype(T.ne(x, 0), x._layout.dtype), dim, keepdim)
-    return T.pow(T.sum(T.pow(size, p), dim, keepdim), 1.0 / p)
+    return T.linalg_vector_norm(x, p, dim, keepdim)
 
 
 @composite(namespace=NN, out=False)

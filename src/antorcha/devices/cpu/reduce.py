@@ -496,10 +496,9 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     shape = layout.shape
     ops = [*outs, *ins]
     real = [d for d in range(layout.ndim) if shape[d] != 1]
-    steps = {d: abs(layout.strides[d]) for d in real}
-    most = max([shape[d] for d in real if steps[d]], default=0)
+    many = any(shape[d] >= MANY for d in real if layout.strides[d])
     # the closest elements are the inner ones; the same ones again are so where others are few
-    real.sort(key=lambda d: (-steps[d] if steps[d] or most < MANY else -math.inf, d))
+    real.sort(key=lambda d: (layout.strides[d] != 0 or not many, -abs(layout.strides[d]), d))
     folded = [d for d in real if d in what.dims]
     kept_dims = [d for d in real if d not in what.dims]
     count = math.prod([shape[d] for d in what.dims])

@@ -100,7 +100,7 @@ class RowsTemplate(Template):
     stages: list[Stage]
     seam_types: list[Any]  # of the reductions, then of what is hoisted out of the loops
     shared: tuple[bool, ...]  # of kernels with rows in lanes: is an operand's row the same for all?
-    vectors: int
+    vectors: int  # of rows that are worked on together, where they lie side by side
     finals: list[int]  # the outputs that have one value a row
     final: Body | None
     key: str

@@ -7,6 +7,7 @@ written is whole vectors, and a reduction's lanes are those rows' results.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,8 +59,10 @@ def beside(
         if row and kind != "s" and steps[-1] not in (0, 1):
             return None
         shared.append(row and steps[-1] == 0)
-    some = 1 << (-(-sizes[-1] // width) - 1).bit_length()
-    return tuple(shared), min(some, VECTORS)
+    vectors = 1
+    while vectors < VECTORS and vectors * width < sizes[-1]:
+        vectors *= 2
+    return tuple(shared), vectors
 
 
 def words_beside(
@@ -67,9 +70,7 @@ def words_beside(
 ) -> list[int]:
     """The outer dims' rows, the length of a row, the outer dims, neighbours, each operand's steps
     along a row and from neighbour to neighbour, the outer dims' sizes and strides."""
-    rows = 1
-    for size in sizes[:-1]:
-        rows *= size
+    rows = math.prod(sizes[:-1])
     words = [rows, length, len(sizes) - 1, sizes[-1], *steps, *[c[-1] for c in columns]]
     return words + words_of(sizes[:-1], [c[:-1] for c in columns])
 

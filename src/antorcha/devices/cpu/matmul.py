@@ -54,6 +54,7 @@ _complex = lazy("antorcha.devices.cpu.matmul_complex")
 _pairs = lazy("antorcha.devices.cpu.matmul_pairs")
 
 KC, MC, NC = 384, 16, 1024  # depth of a block; its rows (in tiles) and columns
+SHALLOW = 16  # depth below which sums of few columns' products are not worth a vector each
 DIRECT, DEEPEST = 1 << 18, 1024  # multiply-adds, and depth, up to which A is not packed
 SMALL = 1 << 17  # multiply-adds below which one thread does all
 
@@ -93,6 +94,7 @@ class ProductTask:
     b_col: i64
     o_batch: i64
     o_row: i64
+    o_col: i64  # 1, but where `has_dots`
     bias: i64  # 1 when there is a third operand to start from
     c_batch: i64
     c_row: i64
@@ -223,15 +225,16 @@ def tiles(
 
 @native
 def start(
-    C: raw, c_row: i64, bias: raw, b_row: i64, b_col: i64, m: i64, n: i64, beta: f64, *, T
-) -> void:
+    C: raw, c_row: i64, c_col: i64, bias: raw, b_row: i64, b_col: i64, m: i64, n: i64, beta: f64,
+    *, T
+) -> void:  # fmt: skip
     """C = beta * bias, the value to which the product is added."""
     c = ptr[T](C)
     b = ptr[T](bias)
     scale = scale_of(beta, T)
     for i in range(m):
         for j in range(n):
-            c[i * c_row + j] = b[i * b_row + j * b_col] * scale
+            c[i * c_row + j * c_col] = b[i * b_row + j * b_col] * scale
 
 
 @native
@@ -244,11 +247,11 @@ def copy_rows(m: i64, k: i64, A: raw, a_row: i64, a_col: i64, to: raw, *, T) -> 
 
 
 @native
-def fill_zero(C: raw, c_row: i64, m: i64, n: i64, *, T) -> void:
+def fill_zero(C: raw, c_row: i64, c_col: i64, m: i64, n: i64, *, T) -> void:
     c = ptr[T](C)
     for i in range(m):
         for j in range(n):
-            c[i * c_row + j] = T(0)
+            c[i * c_row + j * c_col] = T(0)
 
 
 @inline
@@ -392,7 +395,7 @@ def has_dots(t):
 
 @inline
 def has_rows(t):
-    return t.m <= THIN and t.b_col == 1
+    return t.m <= THIN and t.b_col == 1 and t.o_col == 1
 
 
 @native
@@ -428,20 +431,20 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
             if m > 0 and n > 0:
                 A = work.bufs[1] + (b * t.a_batch + i0 * t.a_row) * size
                 B = work.bufs[2] + (b * t.b_batch + j0 * t.b_col) * size
-                C = work.bufs[0] + (b * t.o_batch + i0 * t.o_row + j0) * size
+                C = work.bufs[0] + (b * t.o_batch + i0 * t.o_row + j0 * t.o_col) * size
                 D = raw(0)
                 d_row = t.o_row
                 if t.bias != 0:
                     bias = work.bufs[3] + (b * t.c_batch + i0 * t.c_row + j0 * t.c_col) * size
-                    there = bias == C and t.c_row == t.o_row and t.c_col == 1 and t.beta == 1.0
+                    there = bias == C and t.c_row == t.o_row and t.c_col == t.o_col
                     D = C
                     if wide and t.c_col == 1 and t.beta == 1.0:
                         D = bias
                         d_row = t.c_row
-                    elif not there:
-                        start(C, t.o_row, bias, t.c_row, t.c_col, m, n, t.beta, T=S.T)
+                    elif not (there and t.beta == 1.0):
+                        start(C, t.o_row, t.o_col, bias, t.c_row, t.c_col, m, n, t.beta, T=S.T)
                 elif t.k == 0:
-                    fill_zero(C, t.o_row, m, n, T=S.T)
+                    fill_zero(C, t.o_row, t.o_col, m, n, T=S.T)
                 if has_rows(t):
                     by_rows(
                         m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, C, t.o_row, t.alpha,
@@ -453,7 +456,10 @@ def job(u0: i64, u1: i64, args: raw, *, S) -> void:
                         copy_rows(m, t.k, A, t.a_row, t.a_col, space, T=S.T)
                         A = space
                         a_row = t.k
-                    by_dots(m, n, t.k, A, a_row, B, t.b_col, C, t.o_row, t.alpha, t.bias != 0, S=S)
+                    by_dots(
+                        m, n, t.k, A, a_row, B, t.b_col, C, t.o_row, t.o_col, t.alpha, t.bias != 0,
+                        S=S,
+                    )  # fmt: skip
                 elif small:
                     direct(
                         m, n, t.k, A, t.a_row, t.a_col, B, t.b_row, t.b_col, C, t.o_row, t.alpha,
@@ -542,19 +548,26 @@ def exchanged(what: MatMul) -> MatMul:
     )  # fmt: skip
 
 
+def few_as_rows(what: MatMul) -> tuple[MatMul, bool]:
+    """The product whose second factor, of few columns, is the first one, and whether it is."""
+    alone = what.n == 1 and (what.out[1] == 1 or what.a[2] == 1)
+    if what.m > THIN >= what.n and (alone or (what.a[2] == 1 and what.k >= SHALLOW)):
+        return exchanged(what), True
+    return what, False
+
+
 def block_words(what: MatMul, parts: tuple[int, int, int, int]) -> list[int]:
     """A ProductTask."""
+    column = 1 if what.n <= 1 else what.out[2]
     return [
-        what.batch, what.m, what.n, what.k, *what.a, *what.b, *what.out[:2],
+        what.batch, what.m, what.n, what.k, *what.a, *what.b, *what.out[:2], column,
         int(what.bias is not None), *(what.bias or (0, 0, 0)),
         bits(what.alpha.real), bits(what.beta.real), *parts,
     ]  # fmt: skip
 
 
-NUMBERS: dict[str, Any] = {
-    "float32": f32, "float64": f64, "int64": i64, "int32": i32, "int16": i16, "int8": i8,
-    "uint8": u8,
-}  # fmt: skip
+_NAMES = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8")
+NUMBERS: dict[str, Any] = dict(zip(_NAMES, (f32, f64, i64, i32, i16, i8, u8), strict=True))
 
 
 def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
@@ -566,8 +579,8 @@ def compile_matmul(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) -> 
         launch_of_other: Launch = other(what, outs, ins)
         return launch_of_other
     what, swapped = rows_in_order(what)
-    if what.n == 1 < what.m and what.out[1] == 1:  # a vector is the first factor, as one row
-        what, swapped = exchanged(what), not swapped
+    what, turned = few_as_rows(what)
+    swapped = swapped is not turned
     b, m, n, k = what.batch, what.m, what.n, what.k
     words = block_words(what, split(m, n, k, b, shape_of(T)))
     return launch(kernel_for(T, swapped), words, outs, ins, b * m * n * k // 64, what)

@@ -12,7 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from antorcha.core.structs import replace
-from antorcha.devices.cpu.matmul import block_words, kernel_for, rows_in_order, shape_of, split
+from antorcha.devices.cpu.matmul import (
+    block_words,
+    few_as_rows,
+    kernel_for,
+    rows_in_order,
+    shape_of,
+    split,
+)
 from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.template import launch
 from antorcha.devices.emit import Unsupported
@@ -44,9 +51,10 @@ def compile_complex(what: MatMul, outs: Sequence[Layout], ins: Sequence[Any]) ->
         what, n=2 * n, k=2 * k, a=_twice(left.strides), b=(4 * k * n, 2 * n, 1),
         out=_twice(what.out), alpha=1.0, beta=1.0,
     )  # fmt: skip
-    words = block_words(real, split(m, 2 * n, 2 * k, batch, shape_of(T)))
+    real, turned = few_as_rows(real)
+    words = block_words(real, split(real.m, real.n, real.k, batch, shape_of(T)))
     work = batch * m * n * k // 16
-    product = launch(kernel_for(T, False), words, [out], [left, wide], work, what)
+    product = launch(kernel_for(T, turned), words, [out], [left, wide], work, what)
     copies = _copied(copied, a) if left is copied else None
     rows = [_scaled(wide, b, factor * what.alpha) for factor in (1, 1j)]
 

@@ -1,7 +1,7 @@
 """Products of few rows: nothing is packed, since nearly all time goes into reading B once.
 
-A vector times a matrix (a layer that gets one example, a model that writes a word at a time) does
-two operations for every number that it reads. So B is read in the order in which it lies, by rows
+A vector times a matrix (a layer that gets one example, a model that writes a word at a time), or a
+matrix times a vector, does two operations for every number that it reads. So B is read in the order in which it lies, by rows
 (``by_rows``) or by columns (``by_dots``), and as many results are on their way at a time as
 registers allow: each waits for its own last step only.
 """
@@ -39,7 +39,7 @@ def scale_of(number, T):
 
 
 @inline
-def dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
+def dots(m, n, k, A, a_row, B, b_col, C, c_row, c_col, alpha, add, S, rows, cols):
     """The products of ``rows`` rows with ``cols`` columns that lie one after another; beyond m and
     n the last ones are computed again."""
     L = static(S.L)
@@ -64,17 +64,17 @@ def dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
         for w in static(range(cols)):
             if q < m and w < n:
                 result = reduce_add(acc[q * cols + w]) * scale_of(alpha, S.T)
-                to = C + q * c_row + w
+                to = C + (q * c_row + w * c_col)
                 to[0] = to[0] + result if add else result
 
 
 @inline
-def all_dots(m, n, k, A, a_row, B, b_col, C, c_row, alpha, add, S, rows, cols):
+def all_dots(m, n, k, A, a_row, B, b_col, C, c_row, c_col, alpha, add, S, rows, cols):
     for j in range(0, n, cols):
         for p in range(0, k, DEEP):
             dots(
-                m, n - j, min(k - p, DEEP), A + p, a_row, B + (j * b_col + p), b_col, C + j, c_row,
-                alpha, add or p > 0, S, rows, cols,
+                m, n - j, min(k - p, DEEP), A + p, a_row, B + (j * b_col + p), b_col,
+                C + j * c_col, c_row, c_col, alpha, add or p > 0, S, rows, cols,
             )  # fmt: skip
 
 
@@ -103,8 +103,8 @@ def one_dot(k, a, b, S):
 
 @native(export=True)
 def by_dots(
-    m: i64, n: i64, k: i64, A: raw, a_row: i64, B: raw, b_col: i64, C: raw, c_row: i64, alpha: f64,
-    add: bool, *, S,
+    m: i64, n: i64, k: i64, A: raw, a_row: i64, B: raw, b_col: i64, C: raw, c_row: i64, c_col: i64,
+    alpha: f64, add: bool, *, S,
 ) -> void:  # fmt: skip
     """Few rows times a matrix whose columns lie one after another, as ``x @ w.t()``."""
     a = ptr[S.T](A)
@@ -114,11 +114,11 @@ def by_dots(
         result = one_dot(k, a, b, S) * scale_of(alpha, S.T)
         c[0] = c[0] + result if add else result
     elif m == 1:
-        all_dots(m, n, k, a, a_row, b, b_col, c, c_row, alpha, add, S, 1, 8)
+        all_dots(m, n, k, a, a_row, b, b_col, c, c_row, c_col, alpha, add, S, 1, 8)
     elif m == 2:
-        all_dots(m, n, k, a, a_row, b, b_col, c, c_row, alpha, add, S, 2, S.WIDE)
+        all_dots(m, n, k, a, a_row, b, b_col, c, c_row, c_col, alpha, add, S, 2, S.WIDE)
     else:
-        all_dots(m, n, k, a, a_row, b, b_col, c, c_row, alpha, add, S, 4, S.WIDE // 2)
+        all_dots(m, n, k, a, a_row, b, b_col, c, c_row, c_col, alpha, add, S, 4, S.WIDE // 2)
 
 
 @inline

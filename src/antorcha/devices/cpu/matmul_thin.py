@@ -1,9 +1,9 @@
 """Products of few rows: nothing is packed, since nearly all time goes into reading B once.
 
 A vector times a matrix (a layer that gets one example, a model that writes a word at a time), or a
-matrix times a vector, does two operations for every number that it reads. So B is read in the order in which it lies, by rows
-(``by_rows``) or by columns (``by_dots``), and as many results are on their way at a time as
-registers allow: each waits for its own last step only.
+matrix times a vector, does two operations for every number that it reads. So B is read in the order
+in which it lies, by rows (``by_rows``) or by columns (``by_dots``), and as many results are on
+their way at a time as registers allow: each waits for its own last step only.
 """
 
 from __future__ import annotations

@@ -502,9 +502,8 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     folded = [d for d in real if d in what.dims]
     kept_dims = [d for d in real if d not in what.dims]
     count = math.prod([shape[d] for d in what.dims])
-    few = count <= (FEW_PLACES if _uses_position(what.lift, len(ins)) else FEW)
-    columns_form = bool(layout.numel and kept_dims and in_columns(layout, kept_dims, folded, few))
-    plan = _columns if columns_form else _rows
+    few = FEW_PLACES if _uses_position(what.lift, len(ins)) else FEW
+    plan = _columns if in_columns(layout, kept_dims, folded, count, few) else _rows
     words, kinds, kernel = plan(what, layout, ops, kept_dims, folded, count, len(outs))
     exprs = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)
     exprs = (*exprs, what.append)  # (of real numbers only: complex ones have no order)
@@ -517,13 +516,17 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     return launch(spec, words, results_of(what, outs), ins, layout.numel, what, sizes=sizes)
 
 
-def in_columns(layout: Layout, kept_dims: list[int], folded: list[int], few: bool) -> bool:
+def in_columns(
+    layout: Layout, kept_dims: list[int], folded: list[int], count: int, few: int
+) -> bool:
     """Are neighbouring results accumulated side by side? Where results have few elements any are;
     ``kept_dims`` then ends with a dim that has enough of them."""
-    if few:
-        kept_dims.sort(key=lambda d: min(layout.shape[d], MANY))
-        if layout.shape[kept_dims[-1]] >= MANY:
-            return True
+    if not layout.numel or not kept_dims:
+        return False
+    enough = [d for d in kept_dims if layout.shape[d] >= MANY]
+    if enough and count <= few:
+        kept_dims.sort(key=lambda d: d == enough[-1])
+        return True
     step = abs(layout.strides[folded[-1]]) if folded else 2
     thin = 2 * layout.shape[kept_dims[-1]] < MANY and step < MANY  # a row's steps are short, too
     return layout.strides[kept_dims[-1]] == 1 and step > 1 and not thin
@@ -558,13 +561,9 @@ def _rows(
     kept_sizes, kept_columns = collapse_dims(sorted(kept_dims), ops, shape)
     ins = ops[nout:]
     sizes, columns = collapse_dims(folded, ins, shape)
-    if layout.numel == 0 and count == 0:
-        sizes, columns = [0], [[1] for _ in ins]
-    if not sizes:
-        sizes, columns = [1], [[1] for _ in ins]
-    rows = math.prod(kept_sizes)
-    if layout.numel == 0 and count:
-        rows = 0
+    if not sizes or layout.numel == count == 0:
+        sizes, columns = [int(count != 0)], [[1] for _ in ins]
+    rows = 0 if layout.numel == 0 and count else math.prod(kept_sizes)
     folds = math.prod(sizes[:-1])
     steps = [c[-1] for c in columns]
     elements = sizes[-1] * folds

@@ -289,7 +289,7 @@ def test_few_elements_and_repeated_ones() -> None:
     for shape, dim in shapes:
         x = rng.integers(-9, 9, shape).astype("float32")
         repeated = [np.broadcast_to(x[:1], shape), np.broadcast_to(x[..., :1], shape)]
-        repeated += [np.broadcast_to(x[:1], (5, *shape[1:])), np.broadcast_to(x.flat[0], shape)]
+        repeated += [np.broadcast_to(x[:1], (30, *shape[1:])), np.broadcast_to(x.flat[0], shape)]
         for a in (x, np.asfortranarray(x), x[::-1], x[..., ::2], *repeated):
             t = (
                 antorcha.as_strided(antorcha.from_numpy(x), a.shape, [s // 4 for s in a.strides])

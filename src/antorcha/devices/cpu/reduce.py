@@ -529,7 +529,8 @@ def in_columns(
         return True
     step = abs(layout.strides[folded[-1]]) if folded else 2
     thin = 2 * layout.shape[kept_dims[-1]] < MANY and step < MANY  # a row's steps are short, too
-    return layout.strides[kept_dims[-1]] == 1 and step > 1 and not thin
+    apart = step > 1 or bool(step == 0 and enough and count < MANY * MANY)
+    return layout.strides[kept_dims[-1]] == 1 and apart and not thin
 
 
 N, COUNT = 2, 5

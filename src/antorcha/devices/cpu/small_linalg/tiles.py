@@ -18,6 +18,8 @@ from antorcha.lang.native import (
     native,
     ptr,
     raw,
+    reduce_any,
+    select,
     static,
     struct,
     vec,
@@ -186,3 +188,16 @@ def identity(T, W, a, rows, cols):
     for i in range(rows):
         for j in range(cols):
             put(W, a, i * cols + j, vec[T, W](1) if i == j else vec[T, W](0))
+
+
+@inline
+def exchange_rows(T, W, a, k, row, first, m, cols):
+    """Row k with the row that each lane names, of those from ``first`` on."""
+    for i in range(first, m):
+        chosen = row == vec[i32, W](i32(i))
+        if reduce_any(chosen):
+            for j in range(cols):
+                upper = get(T, W, a, k * cols + j)
+                lower = get(T, W, a, i * cols + j)
+                put(W, a, k * cols + j, select(chosen, lower, upper))
+                put(W, a, i * cols + j, select(chosen, upper, lower))

@@ -282,7 +282,9 @@ def lu_permutation(pivots: Tensor, rows: Int, dtype: Dtype):
         found: Array = order[..., None, :] == np.arange(rows)[:, None]
         return found
 
-    return planned("lu_unpack", run, [((*pivots.shape[:-1], rows, rows), dtype)])
+    out = (*pivots.shape[:-1], rows, rows), dtype
+    refuse = lambda _k, _info: bad_pivots("lu_unpack")  # noqa: E731
+    return planned_matrices("lu_unpack", "permutation", run, [out], refuse=refuse)
 
 
 @composite(method=False)

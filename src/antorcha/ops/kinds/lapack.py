@@ -262,6 +262,29 @@ def solved_triangular(
     return over_stacks(run, [a, b], [2, 2], [(b.shape[-2:], b.dtype)])[0]
 
 
+def least_squares(a: Array, b: Array) -> tuple[Array, Array]:
+    """The shortest X that makes ``A @ X - B`` least, for matrices of full rank; and the sizes of
+    the diagonal of R in the QR factors of A, or of A^H where that has fewer columns, in the order
+    of columns in which they descend."""
+    m, n = a.shape[-2:]
+
+    def run(a: Array, b: Array) -> tuple[Array, Array]:
+        Q, R, order = scipy_linalg.qr(
+            a if m >= n else a.conj().T, mode="economic", pivoting=True, check_finite=False
+        )
+        if m >= n:
+            x = np.empty((n, b.shape[-1]), b.dtype)
+            x[order] = solved_triangular(R, Q.conj().T @ b, upper=True)
+        else:
+            x = Q @ solved_triangular(R.conj().T, b[order], upper=False)
+        return x, np.abs(np.diagonal(R))
+
+    real = np.real(a[..., :0]).dtype
+    outs = [((n, b.shape[-1]), b.dtype), ((min(m, n),), real)]
+    found = over_stacks(run, [a, b], [2, 2], outs)
+    return found[0], found[1]
+
+
 def _substituted(a: Array, b: Array, upper: bool, unit: bool) -> Array:
     """`solved_triangular` row by row, for all matrices of a stack at once."""
     n = a.shape[-1]

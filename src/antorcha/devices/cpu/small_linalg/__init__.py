@@ -16,6 +16,7 @@ from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import NO_MEMORY, PassWork, failed, work_of
 from antorcha.devices.cpu.small_linalg.bidiagonal import singular_tile
 from antorcha.devices.cpu.small_linalg.cholesky import cholesky_tile
+from antorcha.devices.cpu.small_linalg.least_squares import least_squares_tile
 from antorcha.devices.cpu.small_linalg.lu import determinant_tile, lu_tile, solve_tile
 from antorcha.devices.cpu.small_linalg.reflectors import (
     product_tile,
@@ -26,6 +27,7 @@ from antorcha.devices.cpu.small_linalg.reflectors import (
 from antorcha.devices.cpu.small_linalg.systems import (
     cholesky_solve_tile,
     lu_solve_tile,
+    permutation_tile,
     triangular_tile,
 )
 from antorcha.devices.cpu.small_linalg.tiles import LATEST, MatrixTask, MatrixTile, place_lanes
@@ -43,6 +45,9 @@ MOST = 64
 MOST_ALONE = 32
 """Rows and columns of the largest matrix that is worked on in a stack of fewer than MANY."""
 MANY = 8
+MOST_VALUES_ALONE = 16
+"""Rows and columns of the largest matrix whose values alone are found in a stack of less than FEW.
+"""
 FEW = 4
 """Of fewer matrices vectors come from LAPACK, with the signs that it happens to give them:
 kernels give others, and would leave most lanes idle."""
@@ -87,7 +92,8 @@ class MatrixKernel:
     one matrix is a (m)atrix, a (v)ector, a (n)umber, a vector of int32 (p)ivots, an int32 (i)nfo,
     or there is none (-). ``room`` counts the elements that a matrix of m rows and n columns needs
     to be worked on, with so many columns of right sides, or of Q. ``flags`` are ``body``'s.
-    ``matrix`` is the number of the input A.
+    ``matrix`` is the number of the input A (-1: the result is A). A ``tall`` one has as many rows
+    as columns or more; of others the transpose is worked on: ``body`` gets the flag "wide".
     """
 
     body: Any
@@ -95,6 +101,7 @@ class MatrixKernel:
     room: Callable[[int, int, int], int]
     flags: tuple[str, ...] = ()
     matrix: int = 0
+    tall: bool = False
 
 
 RANKS = {"m": 2, "v": 1, "p": 1, "n": 0, "i": 0, "-": 0}
@@ -114,6 +121,10 @@ def _singular_room(m: int, n: int, right: int) -> int:
     return m * n + 2 * n * n + m * right + 4 * n + m
 
 
+def _least_squares_room(m: int, n: int, right: int) -> int:
+    return m * n + 3 * n + m * right + 2 * n * right
+
+
 KERNELS = {
     "lu": MatrixKernel(lu_tile, "mpim", _FACTORS),
     "solve": MatrixKernel(solve_tile, "mmm", _SOLVING),
@@ -128,17 +139,17 @@ KERNELS = {
     "r": MatrixKernel(qr_tile, "-mm", _FACTORS),
     "eigh": MatrixKernel(eigen_tile, "vmm", _eigen_room),
     "eigenvalues": MatrixKernel(eigen_tile, "vm", _eigen_room, ("values",)),
-    "svd": MatrixKernel(singular_tile, "mvmm", _singular_room),
-    "singular values": MatrixKernel(singular_tile, "vm", _singular_room, ("values",)),
+    "svd": MatrixKernel(singular_tile, "mvmm", _singular_room, tall=True),
+    "singular values": MatrixKernel(singular_tile, "vm", _singular_room, ("values",), tall=True),
+    "least squares": MatrixKernel(least_squares_tile, "mvmm", _least_squares_room, tall=True),
     "triangular": MatrixKernel(triangular_tile, "mmm", _SOLVING),
     "cholesky solve": MatrixKernel(cholesky_solve_tile, "mmm", _SOLVING, matrix=1),
     "lu solve": MatrixKernel(lu_solve_tile, "mmpm", _SOLVING),
+    "permutation": MatrixKernel(permutation_tile, "mp", _SOLVING, matrix=-1),
     "reflectors": MatrixKernel(reflectors_tile, "mvm", _FACTORS),
     "reflector product": MatrixKernel(product_tile, "mmv", _PRODUCT),
     "reflected": MatrixKernel(reflected_tile, "mmvm", _FACTORS),
 }
-VECTORS = ("vmm", "mvmm")
-"""The operands of those kinds whose vectors LAPACK may give another sign."""
 DETAILS = ("upper", "unit", "adjoint", "right", "wide")
 """Words of a kind that are flags of its body's; the rest says what is computed."""
 
@@ -149,16 +160,17 @@ def compile_matrices(what: Matrices, outs: Sequence[Layout], ins: Sequence[Any])
     if how is None:
         raise Unsupported
     details = [word for word in words if word in DETAILS]
-    a = ins[how.matrix]
+    a = [*outs, *ins][len(outs) + how.matrix]
     m, n = [a.shape[d] for d in (-2, -1)]
-    if how.room is _singular_room and m < n:
+    if how.tall and m < n:
         details, m, n = ["wide"], n, m
     right = _right(how, details, what, n, outs, ins)
     if a.dtype.name not in ("float32", "float64") or not all([each.numel for each in ins]):
         raise Unsupported
     placed = _Placed(what, a, _stack(how, what, outs))
     count = math.prod(placed.stack)
-    fewest = FEW if how.operands in VECTORS else 1
+    vectors = how.body in (eigen_tile, singular_tile)
+    fewest = FEW if vectors and (len(outs) > 1 or max(m, n) > MOST_VALUES_ALONE) else 1
     if max(m, n, right) > MOST or count < (fewest if max(m, n) <= MOST_ALONE else MANY):
         raise Unsupported
     T, layouts = TYPES[a.dtype.name], [*outs, *ins]
@@ -185,14 +197,16 @@ def _right(
     ins: Sequence[Any],
 ) -> int:  # fmt: skip
     """The columns of the right sides, of Q, which are the rows of R, or of U; or the reflectors of
-    a product."""
+    a product, or the pivots."""
     if how.body is qr_tile:
         return outs[1].shape[-2]
-    if how.operands == "mvmm":
+    if how.body is singular_tile and len(outs) > 1:
         return outs[2].shape[-2] if "wide" in details else outs[0].shape[-1]
-    if how.body is product_tile:
-        return int(ins[1].shape[-1])
-    if how.body is reflected_tile or (how.room is _SOLVING and "inverse" not in how.flags):
+    if how.body in (product_tile, permutation_tile):
+        return int(ins[-1].shape[-1])
+    if how.body in (reflected_tile, least_squares_tile) or (
+        how.room is _SOLVING and "inverse" not in how.flags
+    ):
         turned = what.transposed or "right" in details
         return 1 if what.vectors else outs[0].shape[-2 if turned else -1]
     return n

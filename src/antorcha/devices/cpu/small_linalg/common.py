@@ -65,10 +65,18 @@ def take_rows(T, W, to, a, order, rows, width):
     """The rows of a in an order that each lane has of its own."""
     for i in range(rows):
         for lane in range(W):
-            row = i64((order + (i * W + lane))[0])
+            row = i64(order[i * W + lane])
             source = a + (row * width * W + lane)
             target = to + (i * width * W + lane)
             for _ in range(width):
                 target[0] = source[0]
                 source = source + W
                 target = target + W
+
+
+@inline
+def invert_order(W, places, order, n):
+    """``places`` gets the place that each number has in the order of its lane."""
+    for i in range(n):
+        for lane in range(W):
+            (places + (i64(order[i * W + lane]) * W + lane))[0] = i32(i)

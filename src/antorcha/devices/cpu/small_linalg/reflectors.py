@@ -48,14 +48,14 @@ def reflect_column(T, W, x, k, m):
         part = get(T, W, x, i) * inverse
         total += part * part
     head = alpha * inverse
-    beta = copysign(sqrt(head * head + total) * scale, -alpha)
+    beta = copysign(sqrt(head * head + total), -alpha)
     # a column that is clear already is left as it is; one with a NaN is not
     clear = (below == vec[T, W](0)) & (total == vec[T, W](0))
-    tau = select(clear, vec[T, W](0), (beta - alpha) / beta)
-    rest = select(clear, vec[T, W](1), alpha - beta)
+    tau = select(clear, vec[T, W](0), (beta - head) / beta)
+    rest = select(clear, vec[T, W](1), head - beta)
     for i in range(k + 1, m):
-        put(W, x, i, get(T, W, x, i) / rest)
-    put(W, x, k, select(clear, alpha, beta))
+        put(W, x, i, get(T, W, x, i) * inverse / rest)
+    put(W, x, k, select(clear, alpha, beta * scale))
     return tau
 
 

@@ -1,4 +1,5 @@
-"""Small systems of equations whose matrices are factors already: triangular, Cholesky's, or LU."""
+"""Small systems of equations whose matrices are factors already: triangular, Cholesky's, or LU; and
+permutations."""
 
 from __future__ import annotations
 
@@ -56,6 +57,39 @@ def cholesky_solve_tile(T, W, FLAGS, tile):
 
 
 @inline
+def check_pivots(W, tile, pivots, count, rows):
+    """Reports matrices with a pivot that is no row, from 1."""
+    wrong = vec[i32, W](0)
+    for k in range(count):
+        row = get(i32, W, pivots, k)
+        none = (row < vec[i32, W](1)) | (row > vec[i32, W](i32(rows)))
+        wrong = select(none, vec[i32, W](1), wrong)
+    report(W, tile, wrong)
+
+
+@inline
+def permutation_tile(T, W, FLAGS, tile):
+    """Operands: the permutation matrix, then the pivots."""
+    t = tile.task
+    n = t.n
+    a = ptr[T](tile.space)
+    order = ptr[i32](a + n * n * W)
+    pivots = order + n * W
+    read(i32, W, tile, 1, pivots, i64(1), t.right)
+    check_pivots(W, tile, pivots, t.right, n)
+    for i in range(n):
+        put(W, order, i, vec[i32, W](i32(i)))
+    for k in range(t.right):
+        row = get(i32, W, pivots, k) - vec[i32, W](1)
+        exchange_rows(i32, W, order, k, row, i64(0), n, i64(1))
+    for i in range(n):
+        for j in range(n):
+            here = get(i32, W, order, j) == vec[i32, W](i32(i))
+            put(W, a, i * n + j, select(here, vec[T, W](1), vec[T, W](0)))
+    write(T, W, tile, 0, a, n, n)
+
+
+@inline
 def lu_solve_tile(T, W, FLAGS, tile):
     """Operands: X, A's LU factors, the pivots, then B. With "adjoint", A's transpose is A."""
     t = tile.task
@@ -67,12 +101,7 @@ def lu_solve_tile(T, W, FLAGS, tile):
     read(T, W, tile, 1, a, n, n)
     read(i32, W, tile, 2, pivots, i64(1), n)
     read(T, W, tile, 3, b, n, right)
-    wrong = vec[i32, W](0)
-    for k in range(n):
-        row = get(i32, W, pivots, k)
-        none = (row < vec[i32, W](1)) | (row > vec[i32, W](i32(n)))
-        wrong = select(none, vec[i32, W](1), wrong)
-    report(W, tile, wrong)
+    check_pivots(W, tile, pivots, n, n)
     if "adjoint" in FLAGS:
         substitute(T, W, a, i64(1), n, n, b, right, UPPER=False, UNIT=False)
         substitute(T, W, a, i64(1), n, n, b, right, UPPER=True, UNIT=True)

@@ -14,6 +14,7 @@ from antorcha.core.lazy import Array, lazy, np
 from antorcha.core.shapes import broadcast_shapes, normalize_dims
 from antorcha.errors import ShapeError
 from antorcha.ops.kinds import return_types
+from antorcha.ops.kinds.blas_threads import threads_for
 from antorcha.ops.kinds.kernel import kernel
 from antorcha.ops.kinds.lapack import (
     NO_INVERSE,
@@ -583,7 +584,10 @@ def matrix_exp(A: Tensor):
     check_square("linalg.matrix_exp", A, half=True)
 
     def run(a: Array) -> Array:
-        return scipy_linalg.expm(a) if a.size else a
+        if not a.size:
+            return a
+        with threads_for(a.shape[-1] ** 2, 0):  # it has threads for the smallest matrices, too
+            return scipy_linalg.expm(a)
 
     return planned("linalg.matrix_exp", run, [(A.shape, A.dtype)])
 

@@ -394,7 +394,7 @@ def qr_factors(a: Array, mode: Any) -> tuple[Array, ...]:
     def run(a: Array) -> tuple[Array, ...]:
         found, tau = factor(a, lwork=BLOCK * n)[:2]
         R = found[:k].copy("F")
-        np.copyto(R, 0, where=_below_diagonal(k, n))
+        np.copyto(R, 0, where=below_diagonal(k, n))
         if mode == "r":
             return (R,)
         vectors = found[:, :k]
@@ -409,13 +409,13 @@ def qr_factors(a: Array, mode: Any) -> tuple[Array, ...]:
 
 
 @lru_cache(maxsize=16)
-def _below_diagonal(rows: int, columns: int) -> Array:
+def below_diagonal(rows: int, columns: int) -> Array:
     """Where a matrix that lies column by column is below its diagonal."""
     return np.asfortranarray(np.tri(rows, columns, -1, dtype=bool))
 
 
 @cache
-def _best_workspace(name: str, dtype: Any, *sizes: int, **options: Any) -> Sequence[int]:
+def best_workspace(name: str, dtype: Any, *sizes: int, **options: Any) -> Sequence[int]:
     """What LAPACK says is the best workspace of a function for matrices of these sizes."""
     *best, _ = routine(f"{name}_lwork", dtype)(*sizes, **options)
     return [int(np.real(each)) for each in best]
@@ -431,7 +431,7 @@ def eigen(a: Array, lower: bool, vectors: bool = True) -> tuple[Array, ...]:
     if name == "syevd" and a.ndim == 2 and a.flags.c_contiguous:
         a, lower = a.T, not lower  # which lies as LAPACK wants it
     how = {"compute_v": vectors, "lower": lower}
-    sizes = _best_workspace(name, a.dtype, n, **how)
+    sizes = best_workspace(name, a.dtype, n, **how)
     room = dict(zip(("lwork", "liwork", "lrwork"), sizes, strict=False))
 
     def run(a: Array) -> tuple[Array, ...]:
@@ -458,7 +458,7 @@ def singular(a: Array, full_matrices: bool, vectors: bool = True) -> tuple[Array
     m, n = a.shape[-2:]
     k = min(m, n)
     how = {"full_matrices": full_matrices, "compute_uv": vectors}
-    (room,) = _best_workspace("gesdd", a.dtype, m, n, **how)
+    (room,) = best_workspace("gesdd", a.dtype, m, n, **how)
 
     def run(a: Array) -> tuple[Array, ...]:
         U, S, Vh, info = routine("gesdd", a.dtype)(a, **how, lwork=room)

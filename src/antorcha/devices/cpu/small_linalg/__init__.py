@@ -44,10 +44,9 @@ MOST = 64
 """Rows and columns of the largest matrix, and columns of the widest right side."""
 MOST_ALONE = 32
 """Rows and columns of the largest matrix that is worked on in a stack of fewer than MANY."""
-MANY = 8
+MANY = 6
 MOST_VALUES_ALONE = 16
-"""Rows and columns of the largest matrix whose values alone are found in a stack of less than FEW.
-"""
+"""Rows and columns of the largest single matrix whose values alone are wanted."""
 FEW = 4
 """Of fewer matrices vectors come from LAPACK, with the signs that it happens to give them:
 kernels give others, and would leave most lanes idle."""
@@ -170,7 +169,8 @@ def compile_matrices(what: Matrices, outs: Sequence[Layout], ins: Sequence[Any])
     placed = _Placed(what, a, _stack(how, what, outs))
     count = math.prod(placed.stack)
     vectors = how.body in (eigen_tile, singular_tile)
-    fewest = FEW if vectors and (len(outs) > 1 or max(m, n) > MOST_VALUES_ALONE) else 1
+    fewest = 1 if not vectors or max(m, n) <= MOST_VALUES_ALONE else 2
+    fewest = FEW if vectors and len(outs) > 1 else fewest
     if max(m, n, right) > MOST or count < (fewest if max(m, n) <= MOST_ALONE else MANY):
         raise Unsupported
     T, layouts = TYPES[a.dtype.name], [*outs, *ins]

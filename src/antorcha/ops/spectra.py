@@ -22,7 +22,6 @@ from antorcha.ops.kinds.lapack import (
     eigen,
     eigenvalues_alone,
     eye_like,
-    planned,
     planned_matrices,
     qr_factors,
     refusal,
@@ -229,6 +228,7 @@ def svdvals(A: Tensor, *, driver: Str = None):
 
 # ----------------------------------------------------------------------------------- eigenvalues
 NO_EIGENVALUES = "Eigenvalues did not converge"
+INFINITE = "input tensor should not contain infs or NaNs."
 
 
 @kernel(name="linalg_eigh", namespace=LINALG, returns=return_types.linalg_eigh)
@@ -312,9 +312,10 @@ def eig(A: Tensor):
     """
     check_square("linalg.eig", A)
     kind = A.dtype.to_complex()
-    return planned(
-        "linalg.eig", lambda a: tuple(np.linalg.eig(a)),
-        [(A.shape[:-1], kind), by_columns(A.shape, kind, A.device)],
+    return planned_matrices(
+        "linalg.eig", "eig", lambda a: tuple(np.linalg.eig(a)),
+        [(A.shape[:-1], kind), by_columns(A.shape, kind, A.device)], INFINITE,
+        refuse=refusal("linalg.eig", INFINITE, False),
     )  # fmt: skip
 
 

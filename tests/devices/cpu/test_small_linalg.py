@@ -18,13 +18,13 @@ SHAPES = (
     (8, 8), (6, 4, 4), (2, 37, 5, 5), (5, 32, 32), (7, 5, 3), (7, 3, 5), (40, 1, 1), (17, 47, 47),
     (9, 64, 33), (8, 33, 64),
 )  # fmt: skip
-STACKS = tuple([shape for shape in SHAPES if len(shape) > 2])
+FEW = ((5, 5), (2, 3, 7), (3, 20, 20), (1, 1))
 EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}
 
 
 @pytest.fixture
 def no_lapack(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The CPU device, which must not ask LAPACK meanwhile."""
+    """The CPU device, which must not call LAPACK from Python meanwhile."""
     compiled = cpu.compile_host
 
     def compile(what: Any, outs: Any, ins: Any) -> Any:
@@ -252,7 +252,7 @@ def test_reflectors_keep_lapacks_signs(no_lapack: None) -> None:
 
 
 @pytest.mark.parametrize("dtype", EPSILON)
-@pytest.mark.parametrize("shape", [*STACKS, (4, 20, 6), (5, 2, 32)])
+@pytest.mark.parametrize("shape", [*SHAPES, *FEW, (4, 20, 6), (5, 2, 32)])
 def test_singular_values(dtype: str, shape: tuple[int, ...], no_lapack: None) -> None:
     for what in KINDS:
         a = matrices(shape, dtype, what)
@@ -271,7 +271,7 @@ def test_singular_values(dtype: str, shape: tuple[int, ...], no_lapack: None) ->
 
 @pytest.mark.parametrize("dtype", EPSILON)
 @pytest.mark.parametrize("UPLO", ["L", "U"])
-@pytest.mark.parametrize("shape", [s for s in STACKS if s[-1] == s[-2]])
+@pytest.mark.parametrize("shape", [s for s in (*SHAPES, *FEW) if s[-1] == s[-2]])
 def test_eigenvalues(dtype: str, UPLO: str, shape: tuple[int, ...], no_lapack: None) -> None:
     for what in KINDS:
         a = matrices(shape, dtype, what)
@@ -287,7 +287,29 @@ def test_eigenvalues(dtype: str, UPLO: str, shape: tuple[int, ...], no_lapack: N
         assert (np.diff(w) >= 0).all()
 
 
-NOT_FINITE = ("svd", "eigh", "svdvals", "eigvalsh")
+@pytest.mark.parametrize("dtype", EPSILON)
+@pytest.mark.parametrize("shape", [(5, 5), (1, 1), (2, 3, 8, 8), (30, 33, 33), (4, 64, 64)])
+def test_eigenvalues_of_any_matrix(
+    dtype: str, shape: tuple[int, ...], no_lapack: None
+) -> None:  # fmt: skip
+    for what in ("random", "deficient", "tiny", "turned"):
+        a = matrices(shape, dtype, what if what != "turned" else "random")
+        given = antorcha.tensor(a)
+        if what == "turned":  # each matrix lies by columns, and matrices side by side
+            given = antorcha.tensor(np.moveaxis(a, 0, -1).copy()).movedim(-1, 0)
+        w, V = [x.numpy().astype("complex128") for x in linalg.eig(given)]
+        size = float(np.abs(a).max()) or 1.0
+        left = (a / size).astype("complex128") @ V - V * (w / size)[..., None, :]
+        np.testing.assert_allclose(left, 0, atol=30 * shape[-1] * EPSILON[dtype])
+        norms = np.linalg.norm(V, axis=-2)
+        np.testing.assert_allclose(norms, 1, atol=100 * EPSILON[dtype])
+        trace = np.trace(a / size, axis1=-2, axis2=-1)
+        np.testing.assert_allclose(
+            (w / size).sum(-1), trace, atol=30 * shape[-1] * EPSILON[dtype]
+        )  # fmt: skip
+
+
+NOT_FINITE = ("eig", "svd", "eigh", "svdvals", "eigvalsh")
 
 
 @pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "lu_factor", *NOT_FINITE])
@@ -295,7 +317,7 @@ def test_failures_are_lapacks(name: str, no_lapack: None) -> None:
     """The first of several, in whichever tile; the same text."""
     a = np.broadcast_to(np.eye(3), (600, 3, 3)).copy()
     for at in (577, 39, 311):
-        a[at, 1, 1] = np.nan if name in ("svd", "svdvals", "cholesky") else 0
+        a[at, 1, 1] = np.nan if name in ("eig", "svd", "svdvals", "cholesky") else 0
         if name in ("eigh", "eigvalsh"):
             a[at, 2, 0] = np.nan
     texts = []

@@ -1,6 +1,7 @@
 """The template of Matrices: stacks of small matrices, as many at a time as a vector has lanes.
 
-Large matrices and complex ones are LAPACK's.
+Few matrices whose values or vectors are wanted go to LAPACK one by one, natively; large matrices
+and complex ones go there through NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.passes import NO_MEMORY, PassWork, failed, work_of
 from antorcha.devices.cpu.small_linalg.bidiagonal import singular_tile
 from antorcha.devices.cpu.small_linalg.cholesky import cholesky_tile
+from antorcha.devices.cpu.small_linalg.lapack import (
+    eigen_by_lapack,
+    function_address,
+    general_by_lapack,
+    singular_by_lapack,
+)
 from antorcha.devices.cpu.small_linalg.least_squares import least_squares_tile
 from antorcha.devices.cpu.small_linalg.lu import determinant_tile, lu_tile, solve_tile
 from antorcha.devices.cpu.small_linalg.reflectors import (
@@ -89,10 +96,12 @@ class MatrixKernel:
 
     ``operands`` has a letter for each operand, the results first: the part of it that belongs to
     one matrix is a (m)atrix, a (v)ector, a (n)umber, a vector of int32 (p)ivots, an int32 (i)nfo,
-    or there is none (-). ``room`` counts the elements that a matrix of m rows and n columns needs
-    to be worked on, with so many columns of right sides, or of Q. ``flags`` are ``body``'s.
+    or there is none (-); a (C)omplex matrix or (c)omplex vector. ``room`` counts the elements that
+    a matrix of m rows and n columns needs to be worked on, with so many columns of right sides, or
+    of Q. ``flags`` are ``body``'s.
     ``matrix`` is the number of the input A (-1: the result is A). A ``tall`` one has as many rows
     as columns or more; of others the transpose is worked on: ``body`` gets the flag "wide".
+    ``function`` is LAPACK's name of what ``body`` calls, whose tiles are single matrices.
     """
 
     body: Any
@@ -101,9 +110,10 @@ class MatrixKernel:
     flags: tuple[str, ...] = ()
     matrix: int = 0
     tall: bool = False
+    function: str = ""
 
 
-RANKS = {"m": 2, "v": 1, "p": 1, "n": 0, "i": 0, "-": 0}
+RANKS = {"m": 2, "C": 2, "v": 1, "c": 1, "p": 1, "n": 0, "i": 0, "-": 0}
 _SQUARE, _SOLVING, _FACTORS, _PRODUCT = [
     lambda m, n, right: n * n,
     lambda m, n, right: n * (n + right + 1),
@@ -149,39 +159,79 @@ KERNELS = {
     "reflector product": MatrixKernel(product_tile, "mmv", _PRODUCT),
     "reflected": MatrixKernel(reflected_tile, "mmvm", _FACTORS),
 }
+
+
+def _lapacks_room(m: int, n: int, right: int) -> int:
+    return 12 * (max(m, n) + 2) ** 2  # with what gesdd, syevd or geev works in
+
+
+BY_LAPACK = {
+    "svd": MatrixKernel(singular_by_lapack, "mvmm", _lapacks_room, function="gesdd"),
+    "singular values": MatrixKernel(
+        singular_by_lapack, "vm", _lapacks_room, ("values",), function="gesdd"
+    ),
+    "eigh": MatrixKernel(eigen_by_lapack, "vmm", _lapacks_room, function="syevd"),
+    "eigenvalues": MatrixKernel(
+        eigen_by_lapack, "vm", _lapacks_room, ("values",), function="syevd"
+    ),
+    "eig": MatrixKernel(general_by_lapack, "cCm", _lapacks_room, function="geev"),
+}
 DETAILS = ("upper", "unit", "adjoint", "right", "wide")
 """Words of a kind that are flags of its body's; the rest says what is computed."""
 
 
 def compile_matrices(what: Matrices, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
     words = what.kind.split()
-    how = KERNELS.get(" ".join([word for word in words if word not in DETAILS]))
-    if how is None:
-        raise Unsupported
+    name = " ".join([word for word in words if word not in DETAILS])
     details = [word for word in words if word in DETAILS]
+    for how in (KERNELS.get(name), BY_LAPACK.get(name)):
+        if how is not None and _takes(how, what, outs, ins):
+            return _compiled(how, details, what, outs, ins)
+    raise Unsupported
+
+
+def _takes(
+    how: MatrixKernel, what: Matrices, outs: Sequence[Layout], ins: Sequence[Any]
+) -> bool:  # fmt: skip
+    """Are these matrices not too large, nor too few?"""
+    a = [*outs, *ins][len(outs) + how.matrix]
+    if a.dtype.name not in ("float32", "float64") or not all([each.numel for each in ins]):
+        return False
+    most = max(a.shape[-2:])
+    if how.function and how.body is not general_by_lapack:
+        return most <= MOST_ALONE  # from there on OpenBLAS has threads, which wait for each other
+    if most > MOST or how.function:
+        return most <= MOST
+    count = math.prod(_stack(how, what, outs))
+    vectors = how.body in (eigen_tile, singular_tile)
+    fewest = 1 if not vectors or most <= MOST_VALUES_ALONE else 2
+    fewest = FEW if vectors and len(outs) > 1 else fewest
+    return count >= (fewest if most <= MOST_ALONE else MANY)
+
+
+def _compiled(
+    how: MatrixKernel, details: list[str], what: Matrices, outs: Sequence[Layout],
+    ins: Sequence[Any],
+) -> Launch:  # fmt: skip
     a = [*outs, *ins][len(outs) + how.matrix]
     m, n = [a.shape[d] for d in (-2, -1)]
     if how.tall and m < n:
         details, m, n = ["wide"], n, m
     right = _right(how, details, what, n, outs, ins)
-    if a.dtype.name not in ("float32", "float64") or not all([each.numel for each in ins]):
+    if right > MOST:
         raise Unsupported
     placed = _Placed(what, a, _stack(how, what, outs))
     count = math.prod(placed.stack)
-    vectors = how.body in (eigen_tile, singular_tile)
-    fewest = 1 if not vectors or max(m, n) <= MOST_VALUES_ALONE else 2
-    fewest = FEW if vectors and len(outs) > 1 else fewest
-    if max(m, n, right) > MOST or count < (fewest if max(m, n) <= MOST_ALONE else MANY):
-        raise Unsupported
     T, layouts = TYPES[a.dtype.name], [*outs, *ins]
-    W = max(target().vector_bits // 8 // T.size, 4)
+    W = 1 if how.function else max(target().vector_bits // 8 // T.size, 4)
+    function = function_address(how.function, a.dtype.name) if how.function else 0
     where = [
         placed.operand(layout, part, k < len(outs))
         for k, (layout, part) in enumerate(zip(layouts, how.operands, strict=True))
     ]
     sizes, walks = collapse(placed.stack, [walk for _, walk in where])
     grain = max(4096 // (m * n * n), 1)
-    desc = [count, m, n, right, how.room(m, n, right), grain, len(sizes)]
+    desc = [count, m, n, right, how.room(m, n, right), grain, function, len(sizes)]
     for steps, _ in where:
         desc += steps
     for d in reversed(range(len(sizes))):
@@ -202,6 +252,8 @@ def _right(
         return outs[1].shape[-2]
     if how.body is singular_tile and len(outs) > 1:
         return outs[2].shape[-2] if "wide" in details else outs[0].shape[-1]
+    if how.body is singular_by_lapack and len(outs) > 1:
+        return max(outs[0].shape[-1], outs[2].shape[-2])  # the smaller size, unless both are full
     if how.body in (product_tile, permutation_tile):
         return int(ins[-1].shape[-1])
     if how.body in (reflected_tile, least_squares_tile) or (
@@ -234,7 +286,8 @@ class _Placed:
         the stack's dims."""
         if part == "-":
             return [0, 0], (0,) * len(self.stack)
-        if layout.dtype.name != ("int32" if part in "pi" else self.a.dtype.name):
+        dtype = self.a.dtype.to_complex() if part in "cC" else self.a.dtype
+        if layout.dtype.name != ("int32" if part in "pi" else dtype.name):
             raise Unsupported  # a result that is cast
         column = part == "m" and self.what.vectors and layout is not self.a
         cut = layout.ndim - RANKS[part] + column
@@ -246,7 +299,10 @@ class _Placed:
             steps = [strides[-1], 0]
         elif part == "m" and self.what.transposed:
             steps = [steps[1], steps[0]]
-        return steps, broadcast_strides(own, strides[:cut], self.stack)
+        walk = broadcast_strides(own, strides[:cut], self.stack)
+        if part in "cC":  # in parts, real and imaginary
+            return [2 * step for step in steps], [2 * step for step in walk]
+        return steps, walk
 
 
 def _failure(what: Matrices) -> Callable[[int], BaseException]:

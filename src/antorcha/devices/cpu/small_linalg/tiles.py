@@ -42,6 +42,7 @@ class MatrixTask:
     right: i64  # columns of the right sides, or of Q
     room: i64  # vectors that a tile works in
     grain: i64  # tiles worth another thread
+    function: i64  # where LAPACK's is, if it works
     dims: i64  # of the stack
 
 

@@ -587,7 +587,8 @@ def matrix_exp(A: Tensor):
         if not a.size:
             return a
         with threads_for(a.shape[-1] ** 2, 0):  # it has threads for the smallest matrices, too
-            return scipy_linalg.expm(a)
+            found: Array = scipy_linalg.expm(a)
+        return found
 
     return planned("linalg.matrix_exp", run, [(A.shape, A.dtype)])
 

@@ -190,14 +190,12 @@ def compile_matrices(what: Matrices, outs: Sequence[Layout], ins: Sequence[Any])
     raise Unsupported
 
 
-def _takes(
-    how: MatrixKernel, what: Matrices, outs: Sequence[Layout], ins: Sequence[Any]
-) -> bool:  # fmt: skip
+def _takes(how: MatrixKernel, what: Matrices, outs: Sequence[Layout], ins: Sequence[Any]) -> bool:
     """Are these matrices not too large, nor too few?"""
     a = [*outs, *ins][len(outs) + how.matrix]
     if a.dtype.name not in ("float32", "float64") or not all([each.numel for each in ins]):
         return False
-    most = max(a.shape[-2:])
+    most = int(max(a.shape[-2:]))
     if how.function and how.body is not general_by_lapack:
         return most <= MOST_ALONE  # from there on OpenBLAS has threads, which wait for each other
     if most > MOST or how.function:

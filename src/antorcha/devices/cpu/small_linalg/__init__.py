@@ -228,7 +228,7 @@ def _compiled(
         for k, (layout, part) in enumerate(zip(layouts, how.operands, strict=True))
     ]
     sizes, walks = collapse(placed.stack, [walk for _, walk in where])
-    grain = max(4096 // (m * n * n), 1)
+    grain = max((1 << 15 if how.function else 1 << 12) // (m * n * n), 1)
     desc = [count, m, n, right, how.room(m, n, right), grain, function, len(sizes)]
     for steps, _ in where:
         desc += steps

@@ -118,6 +118,11 @@ def grad_enabled() -> bool:
     return not state.word & NO_GRAD
 
 
+def wants_gradient(*tensors: Any) -> bool:
+    """Are operations on such tensors recorded, or followed in forward mode?"""
+    return bool(duals) or (grad_enabled() and any([t.requires_grad for t in tensors]))
+
+
 def others_asked() -> bool:
     """Have others than the op a say in a call (``hooks``): classes, batches, duals, sparse ones?"""
     return bool(sparse or subclasses or batched or duals)

@@ -167,13 +167,17 @@ class Matrices:
     "determinant"; "logarithm": the determinant's sign, and the logarithm of its magnitude.
     "qr": Q, of any number of columns that there is, and R; "r": R alone, the second output.
     "eigh", "eigh upper": the eigenvalues, ascending, and eigenvectors, from A's lower triangle, or
-    from its upper one.
-    "svd": U, the singular values, descending, and V^H.
+    from its upper one; "eigenvalues", "eigenvalues upper": the values alone.
+    "svd": U, the singular values, descending, and V^H; "singular values".
+    "least squares": the shortest X that makes ``A X - B`` least, for an A of full rank, B being the
+    second input; and the sizes of the diagonal of R, descending, in the QR factors of A (of A^H, if
+    that has fewer columns) with its columns exchanged.
     "triangular", "triangular upper": the X of ``A X = B`` for a triangular A, B being the second
     input; with "unit" at the end of the kind A's diagonal counts as ones.
     "cholesky solve", "cholesky solve upper": the X of ``A X = B`` of two inputs, B and A's factor.
     "lu solve", "lu solve adjoint": that of ``A X = B``, or ``A^H X = B``, of three: A's LU factors,
     the pivots, and B; ``refuse`` makes the exception for pivots that are no rows.
+    "permutation": the matrix that exchanges rows as pivots say, which are the input, as above.
     "reflectors": R and the vectors of reflectors in one matrix, and the reflectors' factors.
     "reflector product": the first columns of the product of such reflectors, of these two inputs.
     "reflected", then "right" and "adjoint" where they hold: that product, or its adjoint, times

@@ -136,10 +136,6 @@ def _weights(query: _Any, key: _Any, mask: _Any) -> _Any:
     return T._safe_softmax(scores + mask, -1)
 
 
-def _wants_gradient(*tensors: _Any) -> bool:
-    return bool(modes.duals) or (modes.grad_enabled() and any([t.requires_grad for t in tensors]))
-
-
 def _check(query: _Any, key: _Any, value: _Any, mask: _Any, is_causal: bool) -> None:
     name = "scaled_dot_product_attention"
     for what, each in (("query", query), ("key", key), ("value", value)):
@@ -207,7 +203,7 @@ def scaled_dot_product_attention(
         scale = 1.0 / math.sqrt(features) if features else 1.0
     bare = attn_mask is None and not dropout_p and dtype.kind == "f"
     fits = bare and _fits(query, key, value)
-    wants = _wants_gradient(query, key, value)
+    wants = modes.wants_gradient(query, key, value)
     if fits and not modes.duals and _attends(query, value, wants):
         if wants:
             return T.attention_with_sums(query, key, value, scale, is_causal)[0]

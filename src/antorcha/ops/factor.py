@@ -19,6 +19,8 @@ from antorcha.ops.kinds.lapack import (
     PLAIN,
     adjoint,
     bad_pivots,
+    below_diagonal,
+    best_workspace,
     by_columns,
     check_fitting,
     check_matrix,
@@ -282,7 +284,9 @@ def lu_permutation(pivots: Tensor, rows: Int, dtype: Dtype):
         found: Array = order[..., None, :] == np.arange(rows)[:, None]
         return found
 
-    return planned("lu_unpack", run, [((*pivots.shape[:-1], rows, rows), dtype)])
+    out = (*pivots.shape[:-1], rows, rows), dtype
+    refuse = lambda _k, _info: bad_pivots("lu_unpack")  # noqa: E731
+    return planned_matrices("lu_unpack", "permutation", run, [out], refuse=refuse)
 
 
 @composite(method=False)
@@ -448,12 +452,15 @@ def ldl_factor_ex(input: Tensor, *, hermitian: Bool = False, check_errors: Bool 
     name = "hetrf" if hermitian and input.dtype.kind == "c" else "sytrf"
 
     def run(a: Array) -> tuple[Array, ...]:
-        size = routine(f"{name}_lwork", a.dtype)(n, lower=1)[0].real if n else 0
+        (room,) = best_workspace(name, a.dtype, n, lower=1) if n else (0,)
         factor = routine(name, a.dtype)
 
         def one(a: Array) -> tuple[Any, ...]:
-            LD, pivots, info = factor(a, lower=1, lwork=int(size)) if n else (a, (), 0)
-            return np.tril(LD), pivots, info
+            if not n:
+                return a, (), 0
+            LD, pivots, info = factor(a, lower=1, lwork=room)
+            np.copyto(LD, 0, where=below_diagonal(n, n).T)
+            return LD, pivots, info
 
         found = over_stacks(one, [a], [2], [((n, n), a.dtype), ((n,), np.int32), ((), np.int32)])
         if check_errors:

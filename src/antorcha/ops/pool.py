@@ -339,7 +339,7 @@ def _maximum(
     ceil_mode: bool, indices: bool,
 ) -> Any:  # fmt: skip
     args = (kind, kernel, stride, padding, dilation, ceil_mode, _format(input))
-    wanted = modes.duals or (modes.grad_enabled() and input.requires_grad)
+    wanted = modes.wants_gradient(input)
     if len(kernel) == 1:
         wide = [(1, *kernel), (1, *stride), (0, *padding), (1, *dilation)]
         if kind == "slide" and not indices and not wanted:  # as PyTorch's kernel for the values

@@ -9,22 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from antorcha.core import dtypes
+from antorcha.core import dtypes, modes
 from antorcha.core.lazy import Array, lazy, np
 from antorcha.core.shapes import broadcast_shapes, normalize_dims
 from antorcha.errors import ShapeError
 from antorcha.ops.kinds import return_types
+from antorcha.ops.kinds.blas_threads import threads_for
 from antorcha.ops.kinds.kernel import kernel
 from antorcha.ops.kinds.lapack import (
     NO_INVERSE,
     NO_SOLUTION,
     LinAlgError,
     adjoint,
+    as_row,
     by_columns,
     check_fitting,
     check_matrix,
     check_same,
     check_square,
+    least_squares,
     planned,
     planned_matrices,
     refusal,
@@ -118,32 +121,25 @@ def inverse(input: Tensor):
     return T.linalg_inv(input)
 
 
-@kernel(function=False, method=False, node="linalg_pinv", batching="matrices")
-def pinv_kernel(A: Tensor, atol: Float, rtol: Float, hermitian: Bool):
-    """The Moore-Penrose pseudo-inverse."""
-    shape = (*A.shape[:-2], A.shape[-1], A.shape[-2])
-
-    def run(a: Array) -> Array:
-        u, s, vh = np.linalg.svd(a, full_matrices=False)
-        top = s.max(-1, keepdims=True, initial=0)
-        cut = np.maximum(atol, rtol * top)
-        with np.errstate(divide="ignore"):
-            inverse = np.where(s > cut, 1 / s, 0).astype(s.dtype)
-        found: Array = np.matmul(np.conj(np.swapaxes(vh, -1, -2)) * inverse[..., None, :],
-                                 np.conj(np.swapaxes(u, -1, -2)))  # fmt: skip
-        return found
-
-    return planned("linalg.pinv", run, [(shape, A.dtype)])
+@kernel(function=False, method=False, out=False, node="linalg_pinv", batching="matrices")
+def pseudo_inverse_of(A: Tensor, P: Tensor):
+    """P, with the gradient of A's pseudo-inverse."""
+    return planned("linalg.pinv", lambda _a, p: p, [(P.shape, P.dtype)])
 
 
-@pinv_kernel.derivative
-def _(g, A, out):
+def of_pseudo_inverse(g: TensorType, A: TensorType, P: TensorType) -> TensorType:
+    """The gradient of a matrix from that of its pseudo-inverse P."""
     # Golub and Pereyra, "The differentiation of pseudo-inverses", 1973
-    P, Ph, gh = out, adjoint(out), adjoint(g)
+    Ph, gh = adjoint(P), adjoint(g)
     first = -T.matmul(Ph, T.matmul(g, Ph))
     second = T.matmul(T.matmul(gh - T.matmul(A, T.matmul(P, gh)), P), Ph)
     third = T.matmul(T.matmul(Ph, P), gh - T.matmul(T.matmul(gh, P), A))
-    return first + second + third
+    return first + second + third  # type: ignore[no-any-return]
+
+
+@pseudo_inverse_of.derivative
+def _(g, A, out):
+    return of_pseudo_inverse(g, A, out), None
 
 
 @composite(name="linalg_pinv", namespace=LINALG)
@@ -178,7 +174,22 @@ def pinv(
     if rtol is None:
         eps = float(np.finfo(layout.dtype.to_real().np).eps)
         rtol = max(layout.shape[-2:]) * eps if atol is None else 0.0
-    return T.pinv_kernel(A, atol or 0.0, rtol, hermitian)
+    P = _inverted(A.detach(), atol or 0.0, rtol)
+    return T.pseudo_inverse_of(A, P) if modes.wants_gradient(A) else P
+
+
+def _inverted(A: TensorType, atol: float, rtol: float) -> TensorType:
+    """The pseudo-inverse, in double precision where that costs little."""
+    layout = A._layout
+    if not layout.numel:
+        return T.transpose(T.clone(A), -2, -1)  # type: ignore[no-any-return]
+    double = dtypes.complex128 if layout.dtype.kind == "c" else dtypes.float64
+    wide = T.to_dtype(A, double) if layout.device.type == "cpu" else A
+    U, S, Vh = T.linalg_svd(wide, False)
+    cut = T.clamp(T.amax(S, -1, True) * rtol, atol)
+    inverse = T.where(T.gt(S, cut), T.reciprocal(S), 0.0)
+    found = T.matmul(adjoint(Vh) * as_row(inverse), adjoint(U))
+    return T.to_dtype(found, layout.dtype)  # type: ignore[no-any-return]
 
 
 @composite()
@@ -464,6 +475,24 @@ def _(make):
 
 
 # --------------------------------------------------------------------------------- least squares
+@kernel(function=False, method=False, out=False, node="linalg_lstsq", batching="matrices")
+def full_rank_solution(A: Tensor, B: Tensor):
+    """The shortest X that makes ``norm(A @ X - B)`` least, for an A of full rank, and sizes that
+    say whether it is: R's diagonal, descending, in a QR factorisation with exchanges."""
+    batch = broadcast_shapes(A.shape[:-2], B.shape[:-2], op="linalg.lstsq")
+    m, n = A.shape[-2:]
+    x = by_columns((*batch, n, B.shape[-1]), B.dtype, B.device)
+    outs = [x, ((*batch, min(m, n)), A.dtype.to_real())]
+    return planned_matrices("linalg.lstsq", "least squares", least_squares, outs)
+
+
+@full_rank_solution.derivative
+def _(g, A, B, needs):
+    P = T.linalg_pinv(A)
+    of_b = T.matmul(adjoint(P), g[0])
+    return of_pseudo_inverse(T.matmul(g[0], adjoint(B)), A, P) if needs[0] else None, of_b
+
+
 @composite(name="linalg_lstsq", namespace=LINALG, out=False)
 def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
     """The X that minimises ``norm(A @ X - B)``, as (solution, residuals, rank, singular_values).
@@ -487,9 +516,18 @@ def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
             f"linalg.lstsq: input.size(-2) should match other.size(-2): {tuple(a.shape)} and "
             f"{tuple(b.shape)}"
         )
-    found = T.matmul(T.linalg_pinv(A, rcond), right)
-    rank = T.linalg_matrix_rank(A, rtol=rcond)
-    full = bool(T.all(rank == min(m, n)).item())
+    full = driver not in ("gelsd", "gelss") and a.numel > 0 and right._layout.numel > 0
+    if full:
+        found, sizes = T.full_rank_solution(A, right)
+        least = max(m, n) * float(np.finfo(a.dtype.to_real().np).eps) if rcond is None else rcond
+        sizes = sizes.detach()
+        enough = T.select(sizes, -1, -1) > T.select(sizes, -1, 0) * least
+        full = bool(T.all(enough).item())
+        rank = T.full(a.shape[:-2], min(m, n), dtype=dtypes.int64, device=a.device)
+    if not full:
+        found = T.matmul(T.linalg_pinv(A, rcond), right)
+        rank = T.linalg_matrix_rank(A, rtol=rcond)
+        full = bool(T.all(rank == min(m, n)).item())
     if driver == "gels":  # which works on matrices of full rank, and does not give it
         if not full:
             raise LinAlgError(
@@ -497,8 +535,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: Float = None, *, driver: Str = None):
                 "input matrix does not have full rank; use another driver, e.g. 'gelsd'"
             )
         rank = T.empty((0,), dtype=dtypes.int64, device=a.device)
-    full = full and m > n and driver != "gelsy"
-    if full:
+    # (what PyTorch takes by default gives residuals on GPUs only)
+    if full and m > n and driver != "gelsy" and (driver or a.device.type != "cpu"):
         residuals = T.sum(T.square(T.abs(T.matmul(A, found) - right)), -2)
     else:  # none, but they are of the graph as in PyTorch
         real = T.real(found) if a.dtype.kind == "c" else found
@@ -546,7 +584,11 @@ def matrix_exp(A: Tensor):
     check_square("linalg.matrix_exp", A, half=True)
 
     def run(a: Array) -> Array:
-        return scipy_linalg.expm(a) if a.size else a
+        if not a.size:
+            return a
+        with threads_for(a.shape[-1] ** 2, 0):  # it has threads for the smallest matrices, too
+            found: Array = scipy_linalg.expm(a)
+        return found
 
     return planned("linalg.matrix_exp", run, [(A.shape, A.dtype)])
 

@@ -7,6 +7,7 @@ singular values, equal ones give inf, as in PyTorch.
 
 from __future__ import annotations
 
+from antorcha.core import modes
 from antorcha.core.lazy import np
 from antorcha.errors import GraphError, ShapeError
 from antorcha.ops.kinds import return_types
@@ -19,16 +20,18 @@ from antorcha.ops.kinds.lapack import (
     check_matrix,
     check_square,
     eigen,
+    eigenvalues_alone,
     eye_like,
-    planned,
     planned_matrices,
     qr_factors,
     refusal,
     singular,
+    singular_alone,
 )
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.samples import of_shapes
 from antorcha.ops.kinds.types import Any, Bool, OptTensor, Str, Tensor
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 
 LINALG = "linalg"
@@ -199,6 +202,20 @@ def svd_alias(input: Tensor, some: Bool = True, compute_uv: Bool = True):
     return return_types.svd(U, S, adjoint(Vh))
 
 
+@kernel(function=False, method=False, out=False, batching="matrices")
+def singular_values(A: Tensor):
+    """The singular values of a matrix, descending, for those who want no gradient."""
+    check_matrix("linalg.svdvals", A)
+    shape = (*A.shape[:-2], min(A.shape[-2:]))
+    return planned_matrices(
+        "linalg.svdvals", "singular values", singular_alone, [(shape, A.dtype.to_real())],
+        NOT_FINITE, refuse=refusal("linalg.svdvals", NOT_FINITE, False),
+    )  # fmt: skip
+
+
+singular_values.has_no_derivative()
+
+
 @composite(name="linalg_svdvals", namespace=LINALG, samples=of_shapes((3, 4)))
 def svdvals(A: Tensor, *, driver: Str = None):
     """The singular values of a matrix, descending.
@@ -206,10 +223,14 @@ def svdvals(A: Tensor, *, driver: Str = None):
     >>> torch.linalg.svdvals(torch.tensor([[3., 0.], [0., 2.]]))
     tensor([3., 2.])
     """
-    return T.linalg_svd(A, False)[1]
+    return T.linalg_svd(A, False)[1] if modes.wants_gradient(A) else T.singular_values(A)
 
 
 # ----------------------------------------------------------------------------------- eigenvalues
+NO_EIGENVALUES = "Eigenvalues did not converge"
+INFINITE = "input tensor should not contain infs or NaNs."
+
+
 @kernel(name="linalg_eigh", namespace=LINALG, returns=return_types.linalg_eigh)
 def eigh(A: Tensor, UPLO: Str = "L"):
     """The eigenvalues (ascending) and eigenvectors of a symmetric or Hermitian matrix.
@@ -219,16 +240,21 @@ def eigh(A: Tensor, UPLO: Str = "L"):
     >>> torch.linalg.eigh(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
     tensor([1., 2.])
     """
-    check_square("linalg.eigh", A)
-    if UPLO.upper() not in ("L", "U"):
-        raise ShapeError(f"linalg.eigh: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    upper = UPLO.upper() == "U"
+    upper = _reads_upper("linalg.eigh", A, UPLO)
     return planned_matrices(
         "linalg.eigh", "eigh upper" if upper else "eigh",
         lambda a: eigen(a, not upper),
         [(A.shape[:-1], A.dtype.to_real()), by_columns(A.shape, A.dtype, A.device)],
-        refuse=refusal("linalg.eigh", "Eigenvalues did not converge", False),
+        refuse=refusal("linalg.eigh", NO_EIGENVALUES, False),
     )  # fmt: skip
+
+
+def _reads_upper(op: str, A: Layout, UPLO: str) -> bool:
+    """Is the upper triangle of a square matrix the one to be read?"""
+    check_square(op, A)
+    if UPLO.upper() not in ("L", "U"):
+        raise ShapeError(f"{op}: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return UPLO.upper() == "U"
 
 
 @eigh.derivative
@@ -252,6 +278,20 @@ def of_eigh(
     return T.matmul(T.matmul(V, inside), adjoint(V))  # type: ignore[no-any-return]
 
 
+@kernel(function=False, method=False, out=False, batching="matrices")
+def symmetric_eigenvalues(A: Tensor, UPLO: Str):
+    """The eigenvalues of a symmetric or Hermitian matrix, for those who want no gradient."""
+    upper = _reads_upper("linalg.eigvalsh", A, UPLO)
+    return planned_matrices(
+        "linalg.eigvalsh", "eigenvalues" + " upper" * upper,
+        lambda a: eigenvalues_alone(a, not upper), [(A.shape[:-1], A.dtype.to_real())],
+        refuse=refusal("linalg.eigvalsh", NO_EIGENVALUES, False),
+    )  # fmt: skip
+
+
+symmetric_eigenvalues.has_no_derivative()
+
+
 @composite(name="linalg_eigvalsh", namespace=LINALG, samples=of_shapes((3, 3)))
 def eigvalsh(A: Tensor, UPLO: Str = "L"):
     """The eigenvalues of a symmetric or Hermitian matrix, ascending.
@@ -259,7 +299,8 @@ def eigvalsh(A: Tensor, UPLO: Str = "L"):
     >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([1., 2.])
     """
-    return T.linalg_eigh(A, UPLO)[0]
+    alone = not modes.wants_gradient(A)
+    return T.symmetric_eigenvalues(A, UPLO) if alone else T.linalg_eigh(A, UPLO)[0]
 
 
 @kernel(name="linalg_eig", namespace=LINALG, returns=return_types.linalg_eig)
@@ -271,9 +312,10 @@ def eig(A: Tensor):
     """
     check_square("linalg.eig", A)
     kind = A.dtype.to_complex()
-    return planned(
-        "linalg.eig", lambda a: tuple(np.linalg.eig(a)),
-        [(A.shape[:-1], kind), by_columns(A.shape, kind, A.device)],
+    return planned_matrices(
+        "linalg.eig", "eig", lambda a: tuple(np.linalg.eig(a)),
+        [(A.shape[:-1], kind), by_columns(A.shape, kind, A.device)], INFINITE,
+        refuse=refusal("linalg.eig", INFINITE, False),
     )  # fmt: skip
 
 

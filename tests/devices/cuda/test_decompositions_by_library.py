@@ -86,8 +86,12 @@ CASES: dict[str, Make] = {
     "q is unitary": lambda t: gram(linalg.qr(t(TALL), mode="complete").Q),
     "eigenvalues": lambda t: linalg.eigh(t(SYMMETRIC)).eigenvalues,
     "eigenvalues, upper": lambda t: linalg.eigh(t(SYMMETRIC + STACK.tril(-1)), "U").eigenvalues,
+    "eigenvalues alone": lambda t: linalg.eigvalsh(t(SYMMETRIC)),
+    "eigenvalues alone, upper": lambda t: linalg.eigvalsh(t(SYMMETRIC + STACK.tril(-1)), "U"),
     "eigenvectors": lambda t: of_vectors(t(SYMMETRIC)),
     "singular values": lambda t: linalg.svdvals(t(TALL)),
+    "singular values of a wide matrix": lambda t: linalg.svdvals(t(WIDE)),
+    "singular values, beside vectors": lambda t: linalg.svd(t(TALL)).S,
     "u s v": lambda t: of_singular(t(TALL), False),
     "u s v, full": lambda t: of_singular(t(TALL), True),
     "u s v of a wide matrix": lambda t: of_singular(t(WIDE), True),
@@ -123,6 +127,7 @@ CASES: dict[str, Make] = {
     ),
     "many: triangular": lambda t: linalg.solve_triangular(t(LOTS), t(RIGHT), upper=True),
     "many: eigenvalues": lambda t: linalg.eigh(t(HERMITIAN)).eigenvalues,
+    "many: eigenvalues alone": lambda t: linalg.eigvalsh(t(HERMITIAN)),
     "many: eigenvectors": lambda t: of_vectors(t(HERMITIAN)),
 }  # fmt: skip
 DTYPES = {

@@ -69,6 +69,6 @@ _one_thread = _OneThread()
 _as_it_is = contextlib.nullcontext()
 
 
-def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:
+def threads_for(elements: int, least: int = LEAST) -> contextlib.AbstractContextManager[None]:
     """What LAPACK's functions of SciPy are called in, for a matrix of so many elements."""
-    return _one_thread if LEAST < elements <= MOST else _as_it_is
+    return _one_thread if least < elements <= MOST else _as_it_is

@@ -262,6 +262,29 @@ def solved_triangular(
     return over_stacks(run, [a, b], [2, 2], [(b.shape[-2:], b.dtype)])[0]
 
 
+def least_squares(a: Array, b: Array) -> tuple[Array, Array]:
+    """The shortest X that makes ``A @ X - B`` least, for matrices of full rank; and the sizes of
+    the diagonal of R in the QR factors of A, or of A^H where that has fewer columns, in the order
+    of columns in which they descend."""
+    m, n = a.shape[-2:]
+
+    def run(a: Array, b: Array) -> tuple[Array, Array]:
+        Q, R, order = scipy_linalg.qr(
+            a if m >= n else a.conj().T, mode="economic", pivoting=True, check_finite=False
+        )
+        if m >= n:
+            x = np.empty((n, b.shape[-1]), b.dtype)
+            x[order] = solved_triangular(R, Q.conj().T @ b, upper=True)
+        else:
+            x = Q @ solved_triangular(R.conj().T, b[order], upper=False)
+        return x, np.abs(np.diagonal(R))
+
+    real = np.real(a[..., :0]).dtype
+    outs = [((n, b.shape[-1]), b.dtype), ((min(m, n),), real)]
+    found = over_stacks(run, [a, b], [2, 2], outs)
+    return found[0], found[1]
+
+
 def _substituted(a: Array, b: Array, upper: bool, unit: bool) -> Array:
     """`solved_triangular` row by row, for all matrices of a stack at once."""
     n = a.shape[-1]
@@ -371,7 +394,7 @@ def qr_factors(a: Array, mode: Any) -> tuple[Array, ...]:
     def run(a: Array) -> tuple[Array, ...]:
         found, tau = factor(a, lwork=BLOCK * n)[:2]
         R = found[:k].copy("F")
-        np.copyto(R, 0, where=_below_diagonal(k, n))
+        np.copyto(R, 0, where=below_diagonal(k, n))
         if mode == "r":
             return (R,)
         vectors = found[:, :k]
@@ -386,57 +409,73 @@ def qr_factors(a: Array, mode: Any) -> tuple[Array, ...]:
 
 
 @lru_cache(maxsize=16)
-def _below_diagonal(rows: int, columns: int) -> Array:
+def below_diagonal(rows: int, columns: int) -> Array:
     """Where a matrix that lies column by column is below its diagonal."""
     return np.asfortranarray(np.tri(rows, columns, -1, dtype=bool))
 
 
 @cache
-def _best_workspace(name: str, dtype: Any, *sizes: int, **options: Any) -> Sequence[int]:
+def best_workspace(name: str, dtype: Any, *sizes: int, **options: Any) -> Sequence[int]:
     """What LAPACK says is the best workspace of a function for matrices of these sizes."""
     *best, _ = routine(f"{name}_lwork", dtype)(*sizes, **options)
     return [int(np.real(each)) for each in best]
 
 
-def eigen(a: Array, lower: bool) -> tuple[Array, ...]:
-    """The eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices."""
+def eigen(a: Array, lower: bool, vectors: bool = True) -> tuple[Array, ...]:
+    """The eigenvalues, ascending, and eigenvectors (unless none are wanted) of symmetric or
+    Hermitian matrices."""
     if not one_by_one(a):
         return tuple(np.linalg.eigh(a, "L" if lower else "U"))
     n = a.shape[-1]
     name = "heevd" if a.dtype.kind == "c" else "syevd"
     if name == "syevd" and a.ndim == 2 and a.flags.c_contiguous:
         a, lower = a.T, not lower  # which lies as LAPACK wants it
-    sizes = _best_workspace(name, a.dtype, n, lower=lower)
+    how = {"compute_v": vectors, "lower": lower}
+    sizes = best_workspace(name, a.dtype, n, **how)
     room = dict(zip(("lwork", "liwork", "lrwork"), sizes, strict=False))
 
-    def run(a: Array) -> tuple[Array, Array]:
-        values, vectors, info = routine(name, a.dtype)(a, lower=lower, **room)
+    def run(a: Array) -> tuple[Array, ...]:
+        values, found, info = routine(name, a.dtype)(a, **how, **room)
         if info:
             raise np.linalg.LinAlgError("Eigenvalues did not converge")
-        return values, vectors
+        return (values, found) if vectors else (values,)
 
-    real = np.real(a[..., :0]).dtype
-    return over_stacks(run, [a], [2], [((n,), real), ((n, n), a.dtype)])
+    outs = [((n,), np.real(a[..., :0]).dtype), ((n, n), a.dtype)]
+    return over_stacks(run, [a], [2], outs if vectors else outs[:1])
 
 
-def singular(a: Array, full_matrices: bool) -> tuple[Array, ...]:
-    """U, the singular values, descending, and V^H."""
+def eigenvalues_alone(a: Array, lower: bool) -> Array:
+    """The eigenvalues of symmetric or Hermitian matrices, ascending."""
+    if one_by_one(a):
+        return eigen(a, lower, False)[0]
+    return np.asarray(np.linalg.eigvalsh(a, "L" if lower else "U"))
+
+
+def singular(a: Array, full_matrices: bool, vectors: bool = True) -> tuple[Array, ...]:
+    """U, the singular values, descending, and V^H; or the values alone."""
     if not one_by_one(a):
         return tuple(np.linalg.svd(a, full_matrices=full_matrices))
     m, n = a.shape[-2:]
     k = min(m, n)
-    (room,) = _best_workspace("gesdd", a.dtype, m, n, full_matrices=full_matrices)
+    how = {"full_matrices": full_matrices, "compute_uv": vectors}
+    (room,) = best_workspace("gesdd", a.dtype, m, n, **how)
 
-    def run(a: Array) -> tuple[Array, Array, Array]:
-        U, S, Vh, info = routine("gesdd", a.dtype)(a, full_matrices=full_matrices, lwork=room)
+    def run(a: Array) -> tuple[Array, ...]:
+        U, S, Vh, info = routine("gesdd", a.dtype)(a, **how, lwork=room)
         if info:
             raise np.linalg.LinAlgError("SVD did not converge")
-        return U, S, Vh
+        return (U, S, Vh) if vectors else (S,)
 
     u, v = (m, n) if full_matrices else (k, k)
-    real = np.real(a[..., :0]).dtype
-    outs = [((m, u), a.dtype), ((k,), real), ((v, n), a.dtype)]
-    return over_stacks(run, [a], [2], outs)
+    outs = [((m, u), a.dtype), ((k,), np.real(a[..., :0]).dtype), ((v, n), a.dtype)]
+    return over_stacks(run, [a], [2], outs if vectors else outs[1:2])
+
+
+def singular_alone(a: Array) -> Array:
+    """The singular values, descending."""
+    if one_by_one(a):
+        return singular(a, False, False)[0]
+    return np.asarray(np.linalg.svd(a, compute_uv=False))
 
 
 # -------------------------------------------------------------------------- what derivatives share

@@ -1,8 +1,10 @@
-"""LU factors of small matrices with partial pivoting, and what is solved with them."""
+"""LU factors of small matrices with partial pivoting, determinants, and solutions of systems."""
 
 from __future__ import annotations
 
+from antorcha.devices.cpu.small_linalg.systems import substitute
 from antorcha.devices.cpu.small_linalg.tiles import (
+    exchange_rows,
     get,
     identity,
     put,
@@ -12,7 +14,7 @@ from antorcha.devices.cpu.small_linalg.tiles import (
     write_vector,
 )
 from antorcha.devices.math.logarithm import log
-from antorcha.lang.native import fabs, i32, i64, inline, ptr, reduce_any, select, vec
+from antorcha.lang.native import f64, fabs, i32, i64, inline, ptr, select, vec
 
 
 @inline
@@ -26,19 +28,6 @@ def find_pivot(T, W, a, k, m, n):
         best = select(better, size, best)
         row = select(better, vec[i32, W](i32(i)), row)
     return row
-
-
-@inline
-def exchange_rows(T, W, a, k, row, m, cols):
-    """Row k with the row that each lane names."""
-    for i in range(k + 1, m):
-        chosen = row == vec[i32, W](i32(i))
-        if reduce_any(chosen):
-            for j in range(cols):
-                upper = get(T, W, a, k * cols + j)
-                lower = get(T, W, a, i * cols + j)
-                put(W, a, k * cols + j, select(chosen, lower, upper))
-                put(W, a, i * cols + j, select(chosen, upper, lower))
 
 
 @inline
@@ -65,35 +54,14 @@ def factor(T, W, a, m, n, b, right, pivots):
         row = find_pivot(T, W, a, k, m, n)
         if pivots is not None:
             put(W, pivots, k, row + vec[i32, W](1))
-        exchange_rows(T, W, a, k, row, m, n)
+        exchange_rows(T, W, a, k, row, k + 1, m, n)
         if b is not None:
-            exchange_rows(T, W, b, k, row, m, right)
+            exchange_rows(T, W, b, k, row, k + 1, m, right)
         sign = select(row == vec[i32, W](i32(k)), sign, -sign)
         usable = eliminate(T, W, a, k, m, n)
         missing = select(usable, vec[i32, W](0), vec[i32, W](i32(k) + 1))
         info = select(info == vec[i32, W](0), missing, info)
     return info, sign
-
-
-@inline
-def substitute(T, W, a, n, b, right):
-    """The solutions of ``L U x = b`` in the place of b."""
-    for k in range(n):
-        for i in range(k + 1, n):
-            factor_ = get(T, W, a, i * n + k)
-            for j in range(right):
-                at = i * right + j
-                put(W, b, at, get(T, W, b, at) - factor_ * get(T, W, b, k * right + j))
-    for down in range(n):
-        k = n - 1 - down
-        pivot = get(T, W, a, k * n + k)
-        for j in range(right):
-            put(W, b, k * right + j, get(T, W, b, k * right + j) / pivot)
-        for i in range(k):
-            factor_ = get(T, W, a, i * n + k)
-            for j in range(right):
-                at = i * right + j
-                put(W, b, at, get(T, W, b, at) - factor_ * get(T, W, b, k * right + j))
 
 
 # ----------------------------------------------------------------------------------------- bodies
@@ -132,7 +100,8 @@ def solve_tile(T, W, FLAGS, tile):
     info, _ = factor(T, W, a, n, n, b, right, None)
     if "check" in FLAGS:
         report(W, tile, info)
-    substitute(T, W, a, n, b, right)
+    substitute(T, W, a, n, i64(1), n, b, right, UPPER=False, UNIT=True)
+    substitute(T, W, a, n, i64(1), n, b, right, UPPER=True, UNIT=False)
     write(T, W, tile, 0, b, n, right)
     if "info" in FLAGS:
         write_vector(i32, W, tile, 1, info)
@@ -146,16 +115,17 @@ def determinant_tile(T, W, FLAGS, tile):
     a = ptr[T](tile.space)
     read(T, W, tile, 2 if "logarithm" in FLAGS else 1, a, n, n)
     _, sign = factor(T, W, a, n, n, None, 0, None)
-    if "logarithm" in FLAGS:
-        logs = vec[T, W](0)
-        for k in range(n):
-            pivot = get(T, W, a, k * n + k)
+    # in double precision: products of many numbers leave the range of single precision
+    logs = vec[f64, W](0)
+    product = vec[f64, W](sign)
+    for k in range(n):
+        pivot = vec[f64, W](get(T, W, a, k * n + k))
+        if "logarithm" in FLAGS:
             logs += log(fabs(pivot))
-            turned = select(pivot < vec[T, W](0), -sign, sign)
-            sign = select(pivot == vec[T, W](0), vec[T, W](0), turned)
-        write_vector(T, W, tile, 0, sign)
-        write_vector(T, W, tile, 1, logs)
-    else:
-        for k in range(n):
-            sign = sign * get(T, W, a, k * n + k)
-        write_vector(T, W, tile, 0, sign)
+            turned = select(pivot < vec[f64, W](0), -product, product)
+            product = select(pivot == vec[f64, W](0), vec[f64, W](0), turned)
+        else:
+            product = product * pivot
+    write_vector(T, W, tile, 0, vec[T, W](product))
+    if "logarithm" in FLAGS:
+        write_vector(T, W, tile, 1, vec[T, W](logs))

@@ -18,6 +18,8 @@ from antorcha.lang.native import (
     native,
     ptr,
     raw,
+    reduce_any,
+    select,
     static,
     struct,
     vec,
@@ -40,6 +42,7 @@ class MatrixTask:
     right: i64  # columns of the right sides, or of Q
     room: i64  # vectors that a tile works in
     grain: i64  # tiles worth another thread
+    function: i64  # where LAPACK's is, if it works
     dims: i64  # of the stack
 
 
@@ -186,3 +189,16 @@ def identity(T, W, a, rows, cols):
     for i in range(rows):
         for j in range(cols):
             put(W, a, i * cols + j, vec[T, W](1) if i == j else vec[T, W](0))
+
+
+@inline
+def exchange_rows(T, W, a, k, row, first, m, cols):
+    """Row k with the row that each lane names, of those from ``first`` on."""
+    for i in range(first, m):
+        chosen = row == vec[i32, W](i32(i))
+        if reduce_any(chosen):
+            for j in range(cols):
+                upper = get(T, W, a, k * cols + j)
+                lower = get(T, W, a, i * cols + j)
+                put(W, a, k * cols + j, select(chosen, lower, upper))
+                put(W, a, i * cols + j, select(chosen, upper, lower))

@@ -433,7 +433,7 @@ class Orthogonal(Decomposition):
 
 
 class Eigen(Decomposition):
-    """The eigenvalues and eigenvectors of symmetric and Hermitian matrices."""
+    """The eigenvalues and eigenvectors of symmetric and Hermitian matrices, or the values alone."""
 
     TAKES_MANY = True
 
@@ -443,10 +443,9 @@ class Eigen(Decomposition):
         self.upper = cusolver.UPPER if self.what.kind.endswith("upper") else cusolver.LOWER
         self.real = self.dtype.to_real()
         values = self.plain((*self.batch, self.n), self.real)
-        self.copies = [
-            copying(self.device, self.outs[0], values),
-            copying(self.device, self.out(1), self.factors),
-        ]
+        self.copies = [copying(self.device, self.outs[0], values)]
+        if len(self.outs) > 1:
+            self.copies.append(copying(self.device, self.out(1), self.factors))
 
     def run(self, flat: Flat) -> None:
         n, size, real = self.n, self.real.itemsize, type_of(self.real.name)
@@ -465,14 +464,19 @@ class Eigen(Decomposition):
 
 
 class Singular(Decomposition):
-    """U, the singular values and V^H, by one-sided Jacobi rotations."""
+    """U, the singular values and V^H, or the values alone, by one-sided Jacobi rotations."""
 
     def prepare(self) -> None:
         m, n, like = self.m, self.n, self.matrix
-        self.columns = self.out(0).shape[-1], self.out(2).shape[-2]
+        self.alone = len(self.outs) == 1
+        least = min(m, n), min(m, n)
+        self.columns = least if self.alone else (self.out(0).shape[-1], self.out(2).shape[-2])
         self.left, self.right = (by_columns(like, r, c) for r, c in zip((m, n), self.columns))
         self.real = self.dtype.to_real()
         values = self.plain((*self.batch, min(m, n)), self.real)
+        if self.alone:
+            self.copies = [copying(self.device, self.outs[0], values)]
+            return
         turned = seen_matrices(self.right, True, False)
         conjugate = Pointwise((E.conj(E.input_(0, self.dtype)),))
         self.copies = [
@@ -495,5 +499,6 @@ class Singular(Decomposition):
         sizes = (cusolver.WITH_VECTORS, thin, m, n)
         self.older("gesvdj", sizes, arrays, infos, self.solver.of_gesvdj)
         self.refuse(infos)
-        for j, (copy, storage) in enumerate(zip(self.copies, (left, values, right))):
+        results = (values,) if self.alone else (left, values, right)
+        for j, (copy, storage) in enumerate(zip(self.copies, results)):
             copy(flat[2 * j], flat[2 * j + 1], storage, 0)

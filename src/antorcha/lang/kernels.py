@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from antorcha.core.lazy import Array
 from antorcha.core.structs import struct
+from antorcha.lang.layer_kernels import Ctc
 
 if TYPE_CHECKING:
     import numpy as np
@@ -528,7 +529,7 @@ class Unfold:
 Description = (
     Draw | Pointwise | Updates | Reduce | Folds | Rows | Scan | Host | Matrices | Fourier | MatMul
     | Conv | Pooling | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins
-    | Arrange | Range | Check | Unfold | Resample | Attention | AttentionGradient
+    | Arrange | Range | Check | Unfold | Resample | Attention | AttentionGradient | Ctc
 )  # fmt: skip
 Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""

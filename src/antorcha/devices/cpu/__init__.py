@@ -46,6 +46,7 @@ from antorcha.lang.kernels import (
     Select,
     Sort,
 )
+from antorcha.lang.layer_kernels import Ctc
 from antorcha.runtime.memory.layout import Layout
 
 Template = Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]
@@ -86,6 +87,7 @@ TEMPLATES: dict[type, Template] = {
     Arrange: _deferred("arrange", "compile_arrange"),
     Range: _deferred("ranges", "compile_range"),
     Check: _deferred("check", "compile_check"),
+    Ctc: _deferred("ctc", "compile_ctc"),
 }
 
 

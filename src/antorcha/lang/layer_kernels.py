@@ -25,3 +25,22 @@ class Ctc:
 
 CTC_FAULTS = ("", "negative input", "negative target", "long input", "few labels", "long target",
               "label")  # fmt: skip
+
+
+@struct
+class GridSample:
+    """The elements of images at any places, as ``nn.functional.grid_sample`` reads them, or one of
+    the gradients of that.
+
+    ``mode``: 0 linear, 1 nearest, 2 cubic; ``padding``: 0 zeros, 1 the border, 2 reflection. With
+    images x of (N, C, spatial), places of (N, out, dims) and results y of (N, C, out), ``kind`` is
+
+    "values": y, of x and places.
+    "images": the gradient of x, of y's gradient and places.
+    "places": the gradient of the places, of y's gradient, x and places.
+    """
+
+    kind: str
+    mode: int
+    padding: int
+    align: bool

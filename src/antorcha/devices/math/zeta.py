@@ -160,7 +160,7 @@ def polygamma_by_order(n, x):
     order = select(inside, order, 1.0)
     at = ints(order)(select(a < NEAR, order, order + static(MOST_ORDER + 1.0)))
     c, factor = word_at(constant(f64, SCALES), at), word_at(constant(f64, SHARES), at)
-    near = (a > SMALL) & (a < LARGE) & (order < pick(x, 12.0, 4.0))
+    near = (a > SMALL) & (a < LARGE) & (order < pick(x, 31.0, 4.0))
     order_near, a_near = select(near, order, 1.0), select(near, a, 1.0)
     y = zeta_by_products(order_near + 1.0, a_near, c, pick(x, 6, 10), pick(x, 7, 12))
     if any_lane(~near):

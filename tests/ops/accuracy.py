@@ -310,6 +310,20 @@ for _name, (_first, _step, _size) in POLYNOMIALS.items():
             ((-4, 4), DEGREES), _size, near=(1, 1e-9),
         )  # fmt: skip
 
+COMPLEX: dict[str, Callable[[Any], Any]] = {
+    **{name: getattr(mp, name) for name in (
+        "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan",
+        "asinh", "acosh", "atanh",
+    )},
+    "log1p": lambda z: mp.log(1 + z), "log2": lambda z: mp.log(z) / mp.log(2),
+    "log10": lambda z: mp.log10(z), "exp2": lambda z: mp.power(2, z),
+    "expm1": lambda z: mp.exp(z) - 1, "rsqrt": lambda z: 1 / mp.sqrt(z),
+    "sigmoid": lambda z: 1 / (1 + mp.exp(-z)), "reciprocal": lambda z: 1 / z,
+}  # fmt: skip
+"""Functions of complex numbers; each part is measured on its own."""
+ANGLES = ("exp2",)  # whose angle is a rounded product
+CANCELS = ("expm1", "sigmoid")  # with a curve of roots of the real part
+
 
 def _ndtri(x: float) -> float:
     return float(S.ndtri(t.tensor(x, dtype=t.float64)))
@@ -342,11 +356,16 @@ def values(f: Function, points: list[Array]) -> Array:
 
 def error(f: Function, got: float, point: tuple[float, ...], dtype: str) -> float:
     """The distance from the exact value, in ulp; infinite where only one of them overflows."""
-    bits, least, top = BITS[dtype]
     with mp.workprec(160):
         numbers = [mp.mpf(float(x)) for x in point]
-        exact = f.exact(*numbers)
-        size = max(abs(exact), f.size(*numbers)) if f.size else abs(exact)
+        return distance(got, f.exact(*numbers), f.size(*numbers) if f.size else 0, dtype)
+
+
+def distance(got: float, exact: Any, least_size: Any, dtype: str) -> float:
+    """The distance in ulp of the exact value, or of a size where that is less."""
+    bits, least, top = BITS[dtype]
+    with mp.workprec(max(mp.mp.prec, 160)):
+        size = max(abs(exact), least_size)
         ulp = mp.mpf(2) ** max(mp.frexp(size)[1] - bits if size else least, least)
         limit = mp.mpf(2) ** top
         if mp.isnan(exact):
@@ -399,6 +418,42 @@ def search(name: str, dtype: str, count: int, seed: int = 0) -> tuple[float, tup
         if inside:
             found += measured([np.array(column, kind) for column in zip(*inside, strict=True)])
     return max(found)
+
+
+def complex_points(count: int, dtype: str, random: Any) -> Array:
+    """Complex numbers of all sizes, on and beside axes and branch points, beside unit circles."""
+    kind, reach = np.dtype(dtype), 60 if dtype == "complex64" else 300
+    real = f"float{4 * kind.itemsize}"
+
+    def parts() -> Array:
+        beside = random.choice([-1.0, 0.5, 1.0], count) + np.exp(-random.uniform(0, 40, count))
+        whole = random.choice([0.0, 1.0, -1.0, 2.0, -0.5], count)
+        many = random.choice([-1, 1], count) * np.exp(random.uniform(-reach, reach, count))
+        sizes = [random.standard_normal(count) * s for s in (1, 10, 300)]
+        return random.permutation(np.concatenate([beside, whole, many, *sizes]).astype(real))
+
+    circle = np.exp(1j * random.uniform(-4, 4, count))
+    both = parts() + 1j * parts()
+    return np.concatenate([both.astype(kind), circle.astype(kind), (circle - 1).astype(kind)])
+
+
+def complex_errors(name: str, points: Array) -> list[tuple[float, complex]]:
+    """The larger error of both parts, for each point."""
+    part = {"complex64": "float32", "complex128": "float64"}[points.dtype.name]
+    got = np.asarray(getattr(t, name)(t.tensor(points)).numpy())
+    found = []
+    with mp.workprec(2200):  # parts may be far apart
+        for z, w in zip(points.tolist(), got.tolist(), strict=True):
+            if z in (0, 1, -1, 1j, -1j):
+                continue  # poles and branch points
+            exact = mp.mpc(COMPLEX[name](mp.mpc(z)))
+            least = abs(exact) if name in CANCELS else 0
+            on_axis = 0 in (z.real, z.imag)  # mpmath has no signed zero to tell a cut's sides
+            pairs = [(w.real, exact.real, least), (w.imag, exact.imag, 0)]
+            ulps = [min(distance(v, e, s, part), distance(-v, e, s, part) if on_axis else INF)
+                    for v, e, s in pairs]  # fmt: skip
+            found.append((max(ulps), z))
+    return found
 
 
 if __name__ == "__main__":

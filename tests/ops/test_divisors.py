@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import antorcha as torch
@@ -111,3 +112,25 @@ def test_what_can_be_caught() -> None:
 def test_meta_tensors_have_no_zeros() -> None:
     b = torch.zeros(3, dtype=torch.int64, device="meta")
     assert (b // b).shape == (3,)
+
+
+def test_quotients_of_all_sizes() -> None:
+    """Vectors are divided as floats: where those round, and beside multiples."""
+    random, wrong = np.random.default_rng(0), []
+    for dtype in (np.int8, np.uint8, np.int16, np.int32, np.int64):
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        bits = np.iinfo(dtype).bits
+        some = random.integers(low, high, 4000, dtype, endpoint=True)
+        some >>= random.integers(0, bits - 1, 4000).astype(dtype)
+        ends = np.array([low, low + 1, high, high - 1, 1, 2, 3, 7, high // 2, high // 3], dtype)
+        b = random.permutation(np.concatenate([some, np.repeat(ends, 50)]))
+        b[b == 0] = 3
+        with np.errstate(all="ignore"):
+            a = random.permutation(b)
+            multiples = (a // b) * b + random.integers(-1 if low else 0, 2, len(b)).astype(dtype)
+            a = np.where(random.random(len(b)) < 0.5, a, multiples)
+            for name, op in OPS.items():
+                want = op(torch.tensor(a, device="reference"), torch.tensor(b, device="reference"))
+                differ = (op(torch.tensor(a), torch.tensor(b)) != want.cpu()).numpy()
+                wrong += [f"{name} {a[k]}, {b[k]}" for k in np.flatnonzero(differ)[:3]]
+    assert not wrong, "\n".join(wrong)

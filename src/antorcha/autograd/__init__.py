@@ -135,6 +135,13 @@ def grad(
     return tuple(found)
 
 
+def _recorded_gradients(root: Tensor, wanted: tuple[Any, ...], seed: Tensor) -> list[Tensor | None]:
+    return engine.gradients([root], [seed], wanted, True, True)
+
+
+steps.gradients = _recorded_gradients
+
+
 def _zeros(wanted: Any) -> Tensor:
     layout = wanted._layout if isinstance(wanted, Tensor) else wanted.layout
     return T.full_layout(tuple(layout.shape), 0, layout.dtype, layout.device)  # type: ignore[no-any-return]

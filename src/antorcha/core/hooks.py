@@ -84,6 +84,8 @@ class HookTable:
     """devices, by their kinds, once a program has streams of its own there: a context in which the
     stream that a tensor was made on is the current one, and for whose end the one before waits.
     """
+    gradients: Callable[[Tensor, Arguments, Tensor], list[Tensor | None]]
+    """autograd: the recorded gradients of what a rule has recorded: result, operands, gradient."""
     batch_gradients: Callable[..., Any]
     """tensor.batched: the gradients of all examples of a batch."""
     new_replay: Callable[[Plan], None] | None = None

@@ -17,6 +17,7 @@ from antorcha.core.dtypes import FLOAT8
 from antorcha.core.dtypes import dtype as DType
 from antorcha.core.lazy import lazy
 from antorcha.core.memo import kept
+from antorcha.errors import MissingFeature
 from antorcha.lang import expr as E
 from antorcha.lang.expr import Expr
 from antorcha.lang.native import (
@@ -75,10 +76,6 @@ _INTRINSICS: dict[str, Any] = {
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "round": roundeven, "fma": fma,
     "copysign": copysign, "truncdiv": trunc_div,
 }  # fmt: skip
-_COMPLEX = ("abs", "add", "angle", "cast", "complex", "conj", "detach", "div", "eq", "exp", "fma",
-            "imag", "isfinite", "isinf", "isnan", "mul", "ne", "neg", "real", "reciprocal", "sgn",
-            "sub", "where")  # fmt: skip
-"""The ops whose complex rule is right everywhere; the rules of the others lose digits somewhere."""
 _INTEGER = ("pow", "fmod", "mod", "floordiv", "gcd")
 _PLAIN = {*_BINARY, *_COMPARE, "neg", "abs", "not", "where", "cast", "minimum", "maximum", "shl",
           "shr", "isnan", "signbit", "gcd", "real", "imag", "complex", *_INTRINSICS}  # fmt: skip
@@ -169,9 +166,12 @@ def _in_real_numbers(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
     if not of_complex:
         return exprs
     for e in of_complex:
-        if e.op not in E.LEAVES and e.op not in _COMPLEX:
+        if e.op in E.OPS and E.OPS[e.op].reduction:
             raise Unsupported(f"{e.op} of complex numbers")
-    return E.split_complex(exprs)
+    try:
+        return E.split_complex(exprs)
+    except MissingFeature as error:
+        raise Unsupported(str(error)) from None
 
 
 def type_of(what: Any) -> Ty:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from antorcha.core.lazy import Array
 from antorcha.core.structs import struct
+from antorcha.lang.layer_kernels import Ctc, GridSample
 
 if TYPE_CHECKING:
     import numpy as np
@@ -532,9 +533,10 @@ class Unfold:
 Description = (
     Draw | Pointwise | Updates | Reduce | Folds | Rows | Scan | Host | Matrices | Fourier | MatMul
     | Conv | Pooling | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins
-    | Arrange | Range | Check | Unfold | Resample | Attention | AttentionGradient
+    | Arrange | Range | Check | Unfold | Resample | Attention | AttentionGradient | Ctc
+    | GridSample
 )  # fmt: skip
-Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
+Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range, GridSample)
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
 
 
@@ -567,7 +569,8 @@ class Backend(Protocol):
     name: str
     host_memory: bool  # are its storages' addresses readable by this process?
 
-    # A device that runs `Updates` and `Folds` in few launches says so by ``runs_together = True``.
+    # A device that runs `Updates` and `Folds` in few launches says so by ``runs_together = True``,
+    # one that has a kernel for `GridSample` in float32 and float64 by ``samples_grids = True``.
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[In]) -> Launch: ...
 

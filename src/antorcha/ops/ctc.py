@@ -1,154 +1,62 @@
 """``ctc_loss``: connectionist temporal classification.
 
-A target of S labels is written with blanks around each label: 2S + 1 *states*. ``alpha[n, t, s]``
-is the log probability of every way to read inputs 0 .. t that ends in state s; ``beta`` of every
-way to read the rest. Each time step is worked out for all samples and states at once.
-
 Graves et al., "Connectionist temporal classification: labelling unsegmented sequence data with
 recurrent neural networks" (2006).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha.core import dtypes
-from antorcha.core.lazy import Array, np
+from antorcha.core.lazy import np
 from antorcha.errors import ArgumentError, MissingFeature, ShapeError, ValueRangeError
-from antorcha.lang.kernels import Host
+from antorcha.lang.layer_kernels import Ctc
 from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.types import Any, Bool, Int, Tensor
 from antorcha.ops.memory import constant
+from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
 
 REDUCTIONS = ("none", "mean", "sum")
 
 
-class _States:
-    """Each sample's labels with blanks between, and which states may be reached from where."""
+def _refusal(log_probs: Layout, targets: Layout) -> Callable[[str, int], BaseException]:
+    """What is raised for values that a kernel finds to be wrong."""
+    steps, _, classes = log_probs.shape
+    here = "(while checking arguments for ctc_loss_cpu)"
 
-    def __init__(self, labels: Array, target_lengths: Array, blank: int) -> None:
-        n, longest = labels.shape
-        self.labels = np.full((n, 2 * longest + 1), blank, np.int64)
-        self.labels[:, 1::2] = labels
-        place = np.arange(2 * longest + 1)
-        self.inside = place <= 2 * target_lengths[:, None]
-        self.labels[~self.inside] = blank
-        self.skips = np.zeros(self.labels.shape, np.bool_)  # from two states before
-        self.skips[:, 2:] = self.labels[:, 2:] != self.labels[:, :-2]
-        self.last = 2 * target_lengths
-
-    def emitted(self, log_probs: Array) -> Array:
-        """The log probability of each state's label: (T, N, states)."""
-        found = np.take_along_axis(log_probs, self.labels[None], 2)
-        return np.where(self.inside, found, -np.inf).astype(log_probs.dtype)
-
-
-def _moved(a: Array, by: int) -> Array:
-    """``a`` moved along the states; minus infinity comes in."""
-    result = np.full_like(a, -np.inf)
-    if by > 0:
-        result[:, by:] = a[:, :-by]
-    else:
-        result[:, :by] = a[:, -by:]
-    return result
-
-
-def _alpha(emitted: Array, states: _States) -> Array:
-    alpha = np.full_like(emitted, -np.inf)
-    for t in range(len(emitted)):
-        if t == 0:
-            alpha[0, :, :2] = emitted[0, :, :2]
-            continue
-        old = alpha[t - 1]
-        ways = np.logaddexp(old, _moved(old, 1))
-        if old.shape[1] > 2:
-            ways = np.logaddexp(ways, np.where(states.skips, _moved(old, 2), -np.inf))
-        alpha[t] = ways + emitted[t]
-    return alpha
-
-
-def _beta(emitted: Array, states: _States, input_lengths: Array) -> Array:
-    beta = np.full_like(emitted, -np.inf)
-    place = np.arange(emitted.shape[2])
-    ends = (place == states.last[:, None]) | (place == states.last[:, None] - 1)
-    may_skip = np.zeros_like(states.skips)
-    may_skip[:, :-2] = states.skips[:, 2:]
-    for t in reversed(range(len(emitted))):
-        here = np.where(ends & (input_lengths == t + 1)[:, None], emitted[t], -np.inf)
-        if t + 1 < len(emitted):
-            new = beta[t + 1]
-            ways = np.logaddexp(new, _moved(new, -1))
-            if new.shape[1] > 2:
-                ways = np.logaddexp(ways, np.where(may_skip, _moved(new, -2), -np.inf))
-            here = np.where((t + 1 < input_lengths)[:, None], ways + emitted[t], here)
-        beta[t] = here
-    return beta
-
-
-def _states_of(targets: Array, input_lengths: Array, target_lengths: Array, blank: int,
-               steps: int, classes: int) -> _States:  # fmt: skip
-    """The states, of arguments whose values are checked."""
-    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
-        if lengths.size and lengths.min() < 0:
-            raise ShapeError(
-                f"ctc_loss: Expected {name} to have non-negative values, but got {lengths.min()}"
+    def refuse(what: str, value: int) -> BaseException:
+        where, name = what.split()[-1], f"{what.split()[-1]}_lengths"
+        if what.startswith("negative"):
+            text = f"Expected {name} to have non-negative values, but got {value}"
+        elif where == "input":
+            text = f"Expected {name} to have value at most {steps}, but got value {value} {here}"
+        elif where == "labels":
+            text = (
+                f"Expected targets to have at least {value} labels, the sum of target_lengths, but "
+                f"got {targets.shape[0]}"
             )
-    if input_lengths.size and input_lengths.max() > steps:
-        raise ShapeError(
-            f"ctc_loss: Expected input_lengths to have value at most {steps}, but got value "
-            f"{input_lengths.max()} (while checking arguments for ctc_loss_cpu)"
-        )
-    longest = int(target_lengths.max()) if target_lengths.size else 0
-    labels = np.zeros((len(target_lengths), longest), np.int64)
-    if targets.ndim == 1:
-        if target_lengths.sum() > len(targets):
-            raise ShapeError(
-                f"ctc_loss: Expected targets to have at least {target_lengths.sum()} labels, the "
-                f"sum of target_lengths, but got {len(targets)}"
+        elif where == "target":
+            text = (
+                f"Expected tensor to have size at least {value} at dimension 1, but got targets of "
+                f"size {tuple(targets.shape)} {here}"
             )
-        labels[np.arange(longest) < target_lengths[:, None]] = targets[: target_lengths.sum()]
-    else:
-        if longest > targets.shape[1]:
-            raise ShapeError(
-                f"ctc_loss: Expected tensor to have size at least {longest} at dimension 1, but "
-                f"got targets of size {tuple(targets.shape)} (while checking arguments for "
-                "ctc_loss_cpu)"
-            )
-        labels[:] = targets[:, :longest]
-        labels[np.arange(longest) >= target_lengths[:, None]] = 0
-    if labels.size and not 0 <= labels.min() <= labels.max() < classes:
-        raise ShapeError(f"ctc_loss: targets must be labels from 0 to {classes - 1}")
-    return _States(labels, target_lengths, blank)
+        else:
+            text = f"targets must be labels from 0 to {classes - 1}"
+        return ShapeError(f"ctc_loss: {text}")
+
+    return refuse
 
 
 @kernel(function=False, method=False, out=False, name="ctc_losses", node="CtcLossBackward0")
 def ctc_losses(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor,
                blank: Int, zero_infinity: Bool):  # fmt: skip
     """Each sample's loss: minus the log probability of its target."""
-    steps, n, classes = log_probs.shape
-
-    def run(lp: Array, labels: Array, ins: Array, outs: Array) -> Array:
-        states = _states_of(labels, ins, outs, blank, steps, classes)
-        nothing = np.where(outs == 0, 0.0, np.inf)
-        if not steps or not n:
-            return nothing.astype(lp.dtype)
-        with np.errstate(all="ignore"):
-            alpha = _alpha(states.emitted(lp), states)
-            return _losses(alpha, states, ins, nothing).astype(lp.dtype)
-
-    return Planned(Host(run), [((n,), log_probs.dtype)])
-
-
-def _losses(alpha: Array, states: _States, ins: Array, nothing: Array) -> Array:
-    samples = np.arange(len(ins))
-    end = np.maximum(ins - 1, 0)
-    in_blank = alpha[end, samples, states.last]
-    in_label = np.where(
-        states.last > 0, alpha[end, samples, np.maximum(states.last - 1, 0)], -np.inf
-    )
-    return np.where(ins == 0, nothing, -np.logaddexp(in_blank, in_label))
+    what = Ctc(blank, zero_infinity, _refusal(log_probs, targets))
+    return Planned(what, [((log_probs.shape[1],), log_probs.dtype)])
 
 
 @ctc_losses.derivative
@@ -164,28 +72,8 @@ def ctc_losses_backward(
 ):  # fmt: skip
     """The gradient of ``ctc_losses``, of log probabilities that come from ``log_softmax``: as
     PyTorch's it holds the softmax's share, which a ``log_softmax`` behind it leaves alone."""
-    steps, n, classes = log_probs.shape
-
-    def run(g: Array, loss: Array, lp: Array, labels: Array, ins: Array, outs: Array) -> Array:
-        if not steps or not n:
-            return np.zeros_like(lp)
-        states = _states_of(labels, ins, outs, blank, steps, classes)
-        with np.errstate(all="ignore"):
-            emitted = states.emitted(lp)
-            both = _alpha(emitted, states) + _beta(emitted, states, ins)
-            share = np.exp(both + loss[:, None] - emitted)
-            share = np.where(np.isneginf(both) & ~np.isposinf(loss)[:, None], 0, share)
-            summed = np.zeros_like(lp)
-            for t in range(steps):
-                np.add.at(summed[t], (np.arange(n)[:, None], states.labels),
-                          np.where(states.inside, share[t], 0))  # fmt: skip
-            result = (np.exp(lp) - summed) * g[:, None]
-        result[np.arange(steps)[:, None] >= ins] = 0
-        if zero_infinity:
-            result[:, np.isposinf(loss)] = 0
-        return result
-
-    return Planned(Host(run), [(tuple(log_probs.shape), log_probs.dtype)])
+    what = Ctc(blank, zero_infinity, _refusal(log_probs, targets), gradient=True)
+    return Planned(what, [(tuple(log_probs.shape), log_probs.dtype)])
 
 
 @composite(method=False, out=False, aliases=("nn.functional.ctc_loss",))

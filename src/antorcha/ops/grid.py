@@ -6,8 +6,12 @@ import itertools
 import math
 from typing import Any as _Any
 
-from antorcha.core import dtypes
+from antorcha.core import dtypes, modes
+from antorcha.core.device import backend
+from antorcha.core.hooks import hooks
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, operand, warn
+from antorcha.lang.layer_kernels import GridSample
+from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.types import Any, Bool, Int, Str, Tensor
 from antorcha.runtime.memory.layout import Layout
@@ -76,14 +80,70 @@ def grid_sampler(
             f"{padding_mode} must be 0, 1 or 2"
         )
     wide = layout.dtype if layout.dtype.itemsize >= 4 else dtypes.float32
-    x, places = (T.to_dtype(each, wide) for each in (input, grid))
-    image = _Image(x, PADDING[padding_mode], align_corners)
+    x, places = input, grid
+    if wide is not layout.dtype:
+        x, places = T.to_dtype(input, wide), T.to_dtype(grid, wide)
+    own = getattr(backend(layout.device), "samples_grids", False) and not modes.duals
+    sample = T.grid_sampled if own else _sampled
+    result = sample(x, places, interpolation_mode, padding_mode, align_corners)
+    return result if wide is layout.dtype else T.to_dtype(result, layout.dtype)
+
+
+def _sampled(x: _Any, places: _Any, mode: int, padding: int, align: bool) -> _Any:
+    """The same in ops that have derivatives of any order."""
+    image = _Image(x, PADDING[padding], align)
     axes = [
         image.unnormalized(T.squeeze(T.narrow(places, -1, k, 1), -1), k)
-        for k in range(layout.ndim - 2)
+        for k in range(x._layout.ndim - 2)
     ]
-    result = (_linear, _nearest, _cubic)[interpolation_mode](image, axes)
-    return result if wide is layout.dtype else T.to_dtype(result, layout.dtype)
+    return (_linear, _nearest, _cubic)[mode](image, axes)
+
+
+@kernel(
+    function=False, method=False, out=False, dense=("input", "grid"),
+    node="GridSampler2DBackward0",
+)  # fmt: skip
+def grid_sampled(
+    input: Tensor, grid: Tensor, interpolation_mode: Int, padding_mode: Int, align_corners: Bool
+):
+    """``grid_sampler`` as one kernel."""
+    what = GridSample("values", interpolation_mode, padding_mode, align_corners)
+    return Planned(what, [((*input.shape[:2], *grid.shape[1:-1]), input.dtype)])
+
+
+@grid_sampled.derivative
+def _(g, input, grid, interpolation_mode, padding_mode, align_corners, needs, create):
+    rest = interpolation_mode, padding_mode, align_corners
+    if create:
+        given = T.clone(input), T.clone(grid)  # where the walk back ends
+        wanted = tuple([t for t, need in zip(given, needs, strict=True) if need])
+        y = _sampled(*given, interpolation_mode, padding_mode, align_corners)
+        found = iter(hooks.gradients(y, wanted, g))
+        return [next(found) if need else None for need in needs]
+    return (
+        T.grid_sampled_images(g, grid, tuple(input._layout.shape[2:]), *rest) if needs[0] else None,
+        T.grid_sampled_places(g, input, grid, *rest) if needs[1] else None,
+    )
+
+
+@kernel(function=False, method=False, out=False, dense=("grad", "grid"))
+def grid_sampled_images(
+    grad: Tensor, grid: Tensor, sizes: Any, interpolation_mode: Int, padding_mode: Int,
+    align_corners: Bool,
+):  # fmt: skip
+    """The gradient of ``grid_sampled``'s images, whose spatial sizes are given."""
+    what = GridSample("images", interpolation_mode, padding_mode, align_corners)
+    return Planned(what, [((*grad.shape[:2], *sizes), grad.dtype)])
+
+
+@kernel(function=False, method=False, out=False, dense=("grad", "input", "grid"))
+def grid_sampled_places(
+    grad: Tensor, input: Tensor, grid: Tensor, interpolation_mode: Int, padding_mode: Int,
+    align_corners: Bool,
+):  # fmt: skip
+    """The gradient of ``grid_sampled``'s places."""
+    what = GridSample("places", interpolation_mode, padding_mode, align_corners)
+    return Planned(what, [(tuple(grid.shape), grid.dtype)])
 
 
 def _check_grid(layout: Layout, at: _Any, mode: int) -> None:
@@ -133,7 +193,8 @@ class _Image:
         if self.padding == "reflection":
             low, span = (0.0, n - 1.0) if self.align else (-0.5, float(n))
             x = _reflected(x, low, span)
-        return T.clamp(x, 0, n - 1)
+        inside = T.logical_and(T.gt(x, 0), T.lt(x, n - 1))  # where it moves, as PyTorch has it
+        return T.where(inside, x, T.to_dtype(T.gt(x, 0), x._layout.dtype) * (n - 1))
 
     def at(self, places: list[_Any]) -> tuple[_Any, _Any]:
         """The elements at whole numbers of each axis, (N, C, ...), and which lie inside."""

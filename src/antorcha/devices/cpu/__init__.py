@@ -46,6 +46,7 @@ from antorcha.lang.kernels import (
     Select,
     Sort,
 )
+from antorcha.lang.layer_kernels import Ctc, GridSample
 from antorcha.runtime.memory.layout import Layout
 
 Template = Callable[[Any, Sequence[Layout], Sequence[Any]], Launch]
@@ -86,11 +87,15 @@ TEMPLATES: dict[type, Template] = {
     Arrange: _deferred("arrange", "compile_arrange"),
     Range: _deferred("ranges", "compile_range"),
     Check: _deferred("check", "compile_check"),
+    Ctc: _deferred("ctc", "compile_ctc"),
+    GridSample: _deferred("grid_sample", "compile_grid_sample"),
 }
 
 
 class CpuBackend(HostBackend):
     """The CPU: templates first, NumPy for the rest."""
+
+    samples_grids = True
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         template = TEMPLATES.get(type(what))

@@ -20,6 +20,7 @@ from antorcha.devices.math.base import (
 from antorcha.lang.native import (
     bitcast,
     copysign,
+    floor,
     fma,
     i16,
     i32,
@@ -158,3 +159,15 @@ def remainder(x, y):
     """The remainder of x / y with the sign of y (a zero keeps that of x, as in PyTorch)."""
     r = fmod(x, y)
     return select((r != 0.0) & ((y < 0.0) ^ (r < 0.0)), r + y, r)
+
+
+@inline
+def floor_divide(x, y):
+    """x / y rounded down, as Python's ``//``: by the remainder, which is exact."""
+    r = fmod(x, y)
+    q = (x - r) / y
+    q = select((r != 0.0) & ((y < 0.0) ^ (r < 0.0)), q - 1.0, q)
+    low = floor(q)
+    low = select(q - low > 0.5, low + 1.0, low)
+    whole = x / y
+    return select(y == 0.0, whole, select(q != 0.0, low, copysign(kind(q)(0.0), whole)))

@@ -15,6 +15,7 @@ from antorcha.devices.math.base import (
     ints,
     kind,
     pair_over_pair,
+    pick,
     shaped,
 )
 from antorcha.devices.math.logarithm import log
@@ -30,6 +31,7 @@ EULER_MACLAURIN = (
     2.08767569878681e-08, -5.284190138687493e-10, 1.3382536530684679e-11, -3.3896802963225827e-13,
     8.586062056277845e-15, -2.174868698558062e-16, 5.5090028283602295e-18, -1.3954464685812522e-19,
 )  # fmt: skip
+SMALL, LARGE = 2.0**-30, 2.0**30  # of their arguments
 MOST_ORDER = 170  # of polygamma: the factorial of the next order overflows
 NEAR = 16.0  # below it no term of polygamma vanishes; beyond, none overflows
 _FACTORIALS = [math.factorial(n) for n in range(MOST_ORDER + 1)]
@@ -50,6 +52,45 @@ def power_of_sum(w, w_low, c, x):
 
 
 @inline
+def euler_maclaurin(x, b, inverse, count):
+    """b (1/2 + x / (12 w) - ...), so many terms of it; ``inverse`` is 1 / w. Their factors are
+    moderate."""
+    term = b * (x * inverse)
+    rest = fma(term, EULER_MACLAURIN[0], b * 0.5)
+    for k in static(range(1, count)):
+        term = term * ((x + (2.0 * k - 1.0)) * inverse) * ((x + 2.0 * k) * inverse)
+        rest = fma(term, EULER_MACLAURIN[k], rest)
+    return rest
+
+
+@inline
+def zeta_by_products(x, q, c, terms, count):
+    """``zeta_of`` for whole x and q that is neither tiny nor huge: so many terms of the sum, and of
+    the formula. The powers are products."""
+    sums = [exact_sum(q, kind(x)(float(k))) for k in static(range(terms + 1))]
+    inverses = [1.0 / (sums[k][0] * c) for k in static(range(terms + 1))]
+    bases = [inverses[k] for k in static(range(terms + 1))]
+    powers = [kind(x)(1.0) for _ in static(range(terms + 1))]
+    left = ints(x)(x)
+    while any_lane(left != 0):
+        odd = (left & 1) != 0
+        for k in static(range(terms + 1)):
+            powers[k] = select(odd, powers[k] * bases[k], powers[k])
+            bases[k] = bases[k] * bases[k]
+        left = left >> 1
+    for k in static(range(terms + 1)):  # what rounding took from sums and inverses
+        lost = fma(-inverses[k], sums[k][0] * c, 1.0) - sums[k][1] * c * inverses[k]
+        powers[k] = fma(powers[k], x * lost, powers[k])
+    b, inverse = powers[terms], inverses[terms] * c
+    part, part_low = pair_over_pair(sums[terms][0], sums[terms][1], x - 1.0, 0.0)
+    rest = fma(b, part, fma(b, part_low, euler_maclaurin(x, b, inverse, count)))
+    total = powers[terms - 1]
+    for k in static(range(terms - 2, 0, -1)):
+        total = total + powers[k]
+    return (total + rest) + powers[0]
+
+
+@inline
 def zeta_of(x, q, q_low, c):
     """The sum of (c (k + q + q_low))**-x, k = 0, 1, 2, ..., for float64 x > 1, q > 0 and a power of
     two c."""
@@ -59,12 +100,7 @@ def zeta_of(x, q, q_low, c):
         total = total + power_of_sum(w, w_low + q_low, c, x)
     w, w_low = exact_sum(q, kind(x)(float(TERMS)))
     b = power_of_sum(w, w_low + q_low, c, x)
-    # b (w / (x - 1) + 1/2 + x / (12 w) - ...), each with factors that are moderate
-    term = b * (x / w)
-    rest = fma(term, EULER_MACLAURIN[0], b * 0.5)
-    for k in static(range(1, 12)):
-        term = term * ((x + (2.0 * k - 1.0)) / w) * ((x + 2.0 * k) / w)
-        rest = fma(term, EULER_MACLAURIN[k], rest)
+    rest = euler_maclaurin(x, b, 1.0 / w, 12)
     gap, gap_low = exact_sum(x, kind(x)(-1.0))
     q, q_low = pair_over_pair(w, w_low + q_low, gap, gap_low)
     y = total + fma(b, q, fma(b, q_low, rest))
@@ -124,7 +160,12 @@ def polygamma_by_order(n, x):
     order = select(inside, order, 1.0)
     at = ints(order)(select(a < NEAR, order, order + static(MOST_ORDER + 1.0)))
     c, factor = word_at(constant(f64, SCALES), at), word_at(constant(f64, SHARES), at)
-    y = scaled_zeta(order + 1.0, a, c) * factor
+    near = (a > SMALL) & (a < LARGE) & (order < pick(x, 31.0, 4.0))
+    order_near, a_near = select(near, order, 1.0), select(near, a, 1.0)
+    y = zeta_by_products(order_near + 1.0, a_near, c, pick(x, 6, 10), pick(x, 7, 12))
+    if any_lane(~near):
+        y = select(near, y, scaled_zeta(order + 1.0, a, c))
+    y = y * factor
     half = order * 0.5
     y = select(floor(half) == half, -y, y)
     return kind(x)(select(inside, y, NAN))

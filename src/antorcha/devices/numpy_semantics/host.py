@@ -19,6 +19,7 @@ from antorcha.devices.numpy_semantics.attention import (
     compute_attention_gradient,
 )
 from antorcha.devices.numpy_semantics.conv import compute_conv, compute_unfold
+from antorcha.devices.numpy_semantics.ctc import compute_ctc
 from antorcha.devices.numpy_semantics.draw import compute_draw
 from antorcha.devices.numpy_semantics.fourier import compute_fourier
 from antorcha.devices.numpy_semantics.gather import compute_gather, compute_scatter
@@ -60,6 +61,7 @@ from antorcha.lang.kernels import (
     Updates,
     is_dynamic,
 )
+from antorcha.lang.layer_kernels import Ctc
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
@@ -430,6 +432,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Unfold: _of_outs(compute_unfold), Resample: _of_outs(compute_resample),
     Attention: _of_outs(compute_attention),
     AttentionGradient: _of_outs(compute_attention_gradient), Draw: compute_draw,
+    Ctc: _of_outs(compute_ctc),
 }  # fmt: skip
 
 

@@ -63,26 +63,18 @@ def over_i(a: Pair) -> Pair:
     return a[1], -a[0]
 
 
-def exp(a: Pair) -> Pair:
-    half = E.exp(a[0] * 0.5)
-    size = E.exp(a[0])
-    cos, sin = E.cos(a[1]), E.sin(a[1])
-    over = (size == math.inf) & (a[0] < math.inf)  # its product with a small cosine may be finite
+def exponential(of: Any, x: Any, y: Any) -> Pair:
+    """``of(x)``, a real exponential, in the direction of the angle y."""
+    half, size = of(x * 0.5), of(x)
+    cos, sin = E.cos(y), E.sin(y)
+    over = (size == math.inf) & (x < math.inf)  # its product with a small cosine may be finite
     re = E.where(over, half * cos * half, size * cos)
     im = E.where(over, half * sin * half, size * sin)
-    vague = E.isinf(a[0]) & ~E.isfinite(a[1])  # an infinite size without a direction, or a zero
+    vague = E.isinf(x) & ~E.isfinite(y)  # an infinite size without a direction, or a zero
     re = E.where(vague, size, re)
-    im = E.where(vague, E.where(a[0] > 0, a[1] - a[1], 0), im)
-    return re, E.where(a[1] == 0, a[1], im)
+    im = E.where(vague, E.where(x > 0, y - y, 0), im)
+    return re, E.where(y == 0, y, im)
 
 
-def log(a: Pair) -> Pair:
-    return E.log(E.hypot(*a)), E.atan2(a[1], a[0])
-
-
-def sqrt(a: Pair) -> Pair:
-    size = E.hypot(*a)
-    t = E.sqrt((size + E.abs(a[0])) * 0.5)
-    other = E.where(t == 0, 0, E.abs(a[1]) / (2 * t))
-    right = a[0] >= 0
-    return E.where(right, t, other), E.copysign(E.where(right, other, t), a[1])
+def exp(a: Pair) -> Pair:
+    return exponential(E.exp, *a)

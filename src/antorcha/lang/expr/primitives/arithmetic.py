@@ -149,7 +149,7 @@ def _expand_floordiv(a: Any, b: Any) -> Any:
 
 floor_divide: ScalarOp = ScalarOp(
     "floordiv", 2, ordered, _floordiv, FLAT2, "a / b rounded down; consistent with remainder.",
-    public="floor_divide", expand=_expand_floordiv,
+    public="floor_divide", accuracy=EXACT, expand=_expand_floordiv,
 )  # fmt: skip
 
 

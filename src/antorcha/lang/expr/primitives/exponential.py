@@ -7,9 +7,8 @@ from typing import Any
 
 from antorcha.core.lazy import np
 from antorcha.lang import expr as E
-from antorcha.lang.expr import pairs
+from antorcha.lang.expr import complex_functions, pairs
 from antorcha.lang.expr.op import Accuracy, ScalarOp, arithmetic, floating, only_floating
-from antorcha.lang.expr.pairs import Pair
 
 __all__ = [
     "exp", "exp2", "expm1", "hypot", "log", "log1p", "log2", "log10", "pow_", "reciprocal", "rsqrt",
@@ -38,28 +37,22 @@ def _pow_exponent(g: Any, a: Any, b: Any, y: Any) -> Any:
     return E.where((a == 0) & (E.real(b) >= 0), 0, g * E.conj(y * E.log(a)))
 
 
-def _complex_pow(a: Pair, b: Pair) -> Pair:
-    re, im = pairs.exp(pairs.mul(b, pairs.log(a)))
-    at_zero = (a[0] == 0) & (a[1] == 0)
-    at_exponent_zero = E.cast((b[0] == 0) & (b[1] == 0), re.dtype)
-    return E.where(at_zero, at_exponent_zero, re), E.where(at_zero, 0, im)
-
-
 pow_: ScalarOp = ScalarOp(
     "pow", 2, arithmetic, _power, (_pow_base, _pow_exponent),
     "a ** b; for integers, 0 where b is negative unless a is 1 or -1.",
-    complex_rule=_complex_pow, domain=_POSITIVE, accuracy=Accuracy(0.51, 0.8, exact="x ** y"),
+    complex_rule=complex_functions.power, domain=_POSITIVE,
+    accuracy=Accuracy(0.51, 0.8, exact="x ** y"),
 )  # fmt: skip
 sqrt: ScalarOp = ScalarOp(
     "sqrt", 1, floating, "sqrt", (lambda g, x, y: g / (2 * E.conj(y)),),
     "The square root: nan below 0.",
-    complex_rule=pairs.sqrt, domain=_POSITIVE, accuracy=Accuracy(0.5, 0.5),
+    complex_rule=complex_functions.sqrt, domain=_POSITIVE, accuracy=Accuracy(0.5, 0.5),
 )  # fmt: skip
 rsqrt: ScalarOp = ScalarOp(
     "rsqrt", 1, floating, lambda x: 1 / np.sqrt(x),
     (lambda g, x, y: -0.5 * g * E.conj(y * y * y),),
     "One divided by the square root: inf at 0, nan below.",
-    complex_rule=lambda z: pairs.reciprocal(pairs.sqrt(z)), domain=_POSITIVE,
+    complex_rule=complex_functions.rsqrt, domain=_POSITIVE,
     accuracy=Accuracy(0.51, 0.51, exact="1 / sqrt(x)"), expand=lambda x: 1 / E.sqrt(x),
 )  # fmt: skip
 reciprocal: ScalarOp = ScalarOp(
@@ -94,11 +87,6 @@ def _expand_expm1(x: Any) -> Any:
     return E.where(u == 1, x, E.where((u - 1 == -1) | (u == math.inf), u - 1, by_ratio))
 
 
-def _complex_expm1(a: Pair) -> Pair:
-    half = E.sin(a[1] * 0.5)
-    return E.expm1(a[0]) * E.cos(a[1]) - 2 * half * half, E.exp(a[0]) * E.sin(a[1])
-
-
 exp: ScalarOp = ScalarOp(
     "exp", 1, floating, "exp", (lambda g, x, y: g * E.conj(y),), "``e`` to the power of a number.",
     complex_rule=pairs.exp, accuracy=Accuracy(0.95, 0.85, within=(-745, 709)),
@@ -107,20 +95,20 @@ exp2: ScalarOp = ScalarOp(
     "exp2", 1, floating,
     lambda x: np.exp(x * np.log(2)) if x.dtype.kind == "c" else np.exp2(x),  # which has no complex
     (lambda g, x, y: g * E.conj(y) * _LN2,), "2 to the power of a number.",
-    complex_rule=lambda z: pairs.exp(pairs.scale(z, _LN2)),
+    complex_rule=complex_functions.exp2,
     accuracy=Accuracy(0.95, 0.85, within=(-1074, 1023), exact="2 ** x"),
     expand=lambda x: E.exp(x * _LN2),
 )  # fmt: skip
 expm1: ScalarOp = ScalarOp(
     "expm1", 1, floating, "expm1", (lambda g, x, y: g * E.conj(y + 1),),
     "``exp(input) - 1``, accurate near 0.",
-    complex_rule=_complex_expm1, accuracy=Accuracy(1.0, 0.9, within=(-40, 709)),
+    complex_rule=complex_functions.expm1, accuracy=Accuracy(1.0, 0.9, within=(-40, 709)),
     expand=_expand_expm1,
 )  # fmt: skip
 sigmoid: ScalarOp = ScalarOp(
     "sigmoid", 1, floating, lambda x: 1 / (1 + np.exp(-x)),
     (lambda g, x, y: g * E.conj((1 - y) * y),), "``1 / (1 + exp(-input))``.",
-    complex_rule=lambda z: pairs.reciprocal(pairs.shift(pairs.exp(pairs.neg(z)), 1)),
+    complex_rule=complex_functions.sigmoid,
     accuracy=Accuracy(0.99, 0.9, within=(-745, 40), exact="1 / (1 + exp(-x))"),
     expand=lambda x: 1 / (1 + E.exp(-x)),
 )  # fmt: skip
@@ -136,23 +124,23 @@ def _expand_log1p(x: Any) -> Any:
 log: ScalarOp = ScalarOp(
     "log", 1, floating, "log", (lambda g, x, y: g / E.conj(x),),
     "The natural logarithm: nan below 0, -inf at 0.",
-    complex_rule=pairs.log, domain=_POSITIVE, accuracy=Accuracy(0.95, 0.8),
+    complex_rule=complex_functions.log, domain=_POSITIVE, accuracy=Accuracy(0.95, 0.8),
 )  # fmt: skip
 log2: ScalarOp = ScalarOp(
     "log2", 1, floating, "log2", (lambda g, x, y: g / E.conj(x * _LN2),),
     "The logarithm to base 2: nan below 0, -inf at 0.",
-    complex_rule=lambda z: pairs.scale(pairs.log(z), 1 / _LN2), domain=_POSITIVE,
+    complex_rule=complex_functions.log2, domain=_POSITIVE,
     accuracy=Accuracy(0.75, 0.6, exact="log(x, 2)"), expand=lambda x: E.log(x) / _LN2,
 )  # fmt: skip
 log10: ScalarOp = ScalarOp(
     "log10", 1, floating, "log10", (lambda g, x, y: g / E.conj(x * _LN10),),
     "The logarithm to base 10: nan below 0, -inf at 0.",
-    complex_rule=lambda z: pairs.scale(pairs.log(z), 1 / _LN10), domain=_POSITIVE,
+    complex_rule=complex_functions.log10, domain=_POSITIVE,
     accuracy=Accuracy(0.75, 0.6, exact="log(x, 10)"), expand=lambda x: E.log(x) / _LN10,
 )  # fmt: skip
 log1p: ScalarOp = ScalarOp(
     "log1p", 1, floating, "log1p", (lambda g, x, y: g / E.conj(x + 1),),
     "``log(1 + input)``, accurate near 0: nan below -1, -inf at -1.",
-    complex_rule=lambda z: pairs.log(pairs.shift(z, 1)), domain=(-1, math.inf),
+    complex_rule=complex_functions.log1p, domain=(-1, math.inf),
     accuracy=Accuracy(1.0, 0.95), expand=_expand_log1p,
 )  # fmt: skip

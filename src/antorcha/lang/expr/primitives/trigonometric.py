@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 from antorcha.lang import expr as E
-from antorcha.lang.expr import pairs
+from antorcha.lang.expr import complex_functions
 from antorcha.lang.expr.op import Accuracy, ScalarOp, floating, real_floating
-from antorcha.lang.expr.pairs import Pair
 
 __all__ = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "sin",
@@ -18,48 +17,39 @@ __all__ = [
 # Trigonometric
 
 
-def _complex_asin(z: Pair) -> Pair:
-    return pairs.over_i(_complex_asinh(pairs.times_i(z)))
-
-
-def _complex_acos(z: Pair) -> Pair:
-    re, im = _complex_asin(z)
-    return math.pi / 2 - re, -im
-
-
 sin: ScalarOp = ScalarOp(
     "sin", 1, floating, "sin", (lambda g, x, y: g * E.conj(E.cos(x)),),
     "The sine of an angle in radians.",
-    complex_rule=lambda z: pairs.over_i(_complex_sinh(pairs.times_i(z))),
+    complex_rule=complex_functions.sin,
     accuracy=Accuracy(0.95, 0.8),
 )  # fmt: skip
 cos: ScalarOp = ScalarOp(
     "cos", 1, floating, "cos", (lambda g, x, y: -g * E.conj(E.sin(x)),),
     "The cosine of an angle in radians.",
-    complex_rule=lambda z: _complex_cosh(pairs.times_i(z)), accuracy=Accuracy(0.95, 0.8),
+    complex_rule=complex_functions.cos, accuracy=Accuracy(0.95, 0.8),
 )  # fmt: skip
 tan: ScalarOp = ScalarOp(
     "tan", 1, floating, "tan", (lambda g, x, y: g * E.conj(1 + y * y),),
     "The tangent of an angle in radians.",
-    complex_rule=lambda z: pairs.over_i(_complex_tanh(pairs.times_i(z))),
+    complex_rule=complex_functions.tan,
     domain=(-math.pi / 2, math.pi / 2), accuracy=Accuracy(0.95, 0.85, within=(-50, 50)),
     expand=lambda x: E.sin(x) / E.cos(x),
 )  # fmt: skip
 asin: ScalarOp = ScalarOp(
     "asin", 1, floating, "arcsin", (lambda g, x, y: g * E.conj(E.rsqrt(1 - x * x)),),
     "The inverse sine: nan outside of -1..1.",
-    complex_rule=_complex_asin, domain=(-1, 1), accuracy=Accuracy(0.8, 0.75),
+    complex_rule=complex_functions.asin, domain=(-1, 1), accuracy=Accuracy(0.8, 0.75),
     expand=lambda x: E.atan(x / E.sqrt((1 - x) * (1 + x))),
 )  # fmt: skip
 acos: ScalarOp = ScalarOp(
     "acos", 1, floating, "arccos", (lambda g, x, y: -g * E.conj(E.rsqrt(1 - x * x)),),
     "The inverse cosine: nan outside of -1..1.",
-    complex_rule=_complex_acos, domain=(-1, 1), accuracy=Accuracy(0.8, 0.75),
+    complex_rule=complex_functions.acos, domain=(-1, 1), accuracy=Accuracy(0.8, 0.75),
     expand=lambda x: 2 * E.atan2(E.sqrt(1 - x), E.sqrt(1 + x)),
 )  # fmt: skip
 atan: ScalarOp = ScalarOp(
     "atan", 1, floating, "arctan", (lambda g, x, y: g / E.conj(x * x + 1),), "The inverse tangent.",
-    complex_rule=lambda z: pairs.over_i(_complex_atanh(pairs.times_i(z))),
+    complex_rule=complex_functions.atan,
     accuracy=Accuracy(1.0, 0.9),
 )  # fmt: skip
 
@@ -97,17 +87,9 @@ def _expand_sinh(x: Any) -> Any:
     return E.copysign(E.where(a < 20, (e + e / (e + 1)) * 0.5, half * 0.5 * half), x)
 
 
-def _complex_sinh(z: Pair) -> Pair:
-    return E.sinh(z[0]) * E.cos(z[1]), E.cosh(z[0]) * E.sin(z[1])
-
-
 def _expand_cosh(x: Any) -> Any:
     half = E.exp(E.abs(x) * 0.5)
     return half * 0.5 * half + 0.5 / half / half
-
-
-def _complex_cosh(z: Pair) -> Pair:
-    return E.cosh(z[0]) * E.cos(z[1]), E.sinh(z[0]) * E.sin(z[1])
 
 
 def _expand_tanh(x: Any) -> Any:
@@ -115,32 +97,20 @@ def _expand_tanh(x: Any) -> Any:
     return E.copysign(-e / (2 + e), x)
 
 
-def _complex_tanh(z: Pair) -> Pair:
-    x, y = 2 * z[0], 2 * z[1]
-    far = E.abs(x) > 80  # where cosh(x) nears float32's limit and tanh has long been 1
-    near = E.where(far, 0, x)
-    size = E.cosh(near) + E.cos(y)
-    vanishing = 4 * E.sin(z[1]) * E.cos(z[1]) * E.exp(-E.abs(x))
-    return (
-        E.where(far, E.copysign(1.0, x), E.sinh(near) / size),
-        E.where(far, vanishing, E.sin(y) / size),
-    )
-
-
 sinh: ScalarOp = ScalarOp(
     "sinh", 1, floating, "sinh", (lambda g, x, y: g * E.conj(E.cosh(x)),), "The hyperbolic sine.",
-    complex_rule=_complex_sinh, accuracy=Accuracy(0.9, 0.8, within=(-710, 710)),
+    complex_rule=complex_functions.sinh, accuracy=Accuracy(0.9, 0.8, within=(-710, 710)),
     expand=_expand_sinh,
 )  # fmt: skip
 cosh: ScalarOp = ScalarOp(
     "cosh", 1, floating, "cosh", (lambda g, x, y: g * E.conj(E.sinh(x)),), "The hyperbolic cosine.",
-    complex_rule=_complex_cosh, accuracy=Accuracy(0.95, 0.85, within=(-710, 710)),
+    complex_rule=complex_functions.cosh, accuracy=Accuracy(0.95, 0.85, within=(-710, 710)),
     expand=_expand_cosh,
 )  # fmt: skip
 tanh: ScalarOp = ScalarOp(
     "tanh", 1, floating, "tanh", (lambda g, x, y: g * E.conj(1 - y * y),),
     "The hyperbolic tangent.",
-    complex_rule=_complex_tanh, accuracy=Accuracy(0.95, 0.9, within=(-20, 20)),
+    complex_rule=complex_functions.tanh, accuracy=Accuracy(0.95, 0.9, within=(-20, 20)),
     expand=_expand_tanh,
 )  # fmt: skip
 
@@ -149,13 +119,6 @@ def _expand_asinh(x: Any) -> Any:
     a = E.abs(x)
     near = E.log1p(a + a * a / (1 + E.sqrt(a * a + 1)))
     return E.copysign(E.where(a < 1e8, near, E.log(a) + math.log(2)), x)
-
-
-def _complex_asinh(z: Pair) -> Pair:
-    left = E.signbit(z[0])  # asinh is odd: the half plane without cancellation
-    a = E.where(left, -z[0], z[0]), E.where(left, -z[1], z[1])
-    re, im = pairs.log(pairs.add(a, pairs.sqrt(pairs.shift(pairs.mul(a, a), 1))))
-    return E.where(left, -re, re), E.where(left, -im, im)
 
 
 def _acosh_slope(x: Any) -> Any:
@@ -170,35 +133,25 @@ def _expand_acosh(x: Any) -> Any:
     return E.where(x < 1e8, E.log1p(t + E.sqrt(2 * t + t * t)), E.log(x) + math.log(2))
 
 
-def _complex_acosh(z: Pair) -> Pair:
-    roots = pairs.mul(pairs.sqrt(pairs.shift(z, 1)), pairs.sqrt(pairs.shift(z, -1)))
-    return pairs.log(pairs.add(z, roots))
-
-
 def _expand_atanh(x: Any) -> Any:
     a = E.abs(x)
     return E.copysign(0.5 * E.log1p(2 * a / (1 - a)), x)
 
 
-def _complex_atanh(z: Pair) -> Pair:
-    above, below = pairs.shift(z, 1), pairs.shift(pairs.neg(z), 1)
-    return pairs.scale(pairs.sub(pairs.log(above), pairs.log(below)), 0.5)
-
-
 asinh: ScalarOp = ScalarOp(
     "asinh", 1, floating, "arcsinh", (lambda g, x, y: g * E.conj(E.rsqrt(x * x + 1)),),
     "The inverse hyperbolic sine.",
-    complex_rule=_complex_asinh, accuracy=Accuracy(0.85, 0.7), expand=_expand_asinh,
+    complex_rule=complex_functions.asinh, accuracy=Accuracy(0.85, 0.7), expand=_expand_asinh,
 )  # fmt: skip
 acosh: ScalarOp = ScalarOp(
     "acosh", 1, floating, "arccosh", (lambda g, x, y: g * _acosh_slope(x),),
     "The inverse hyperbolic cosine: nan below 1.",
-    complex_rule=_complex_acosh, domain=(1, math.inf), accuracy=Accuracy(1.0, 0.85),
+    complex_rule=complex_functions.acosh, domain=(1, math.inf), accuracy=Accuracy(1.0, 0.85),
     expand=_expand_acosh,
 )  # fmt: skip
 atanh: ScalarOp = ScalarOp(
     "atanh", 1, floating, "arctanh", (lambda g, x, y: g / E.conj(1 - x * x),),
     "The inverse hyperbolic tangent: nan outside of -1..1.",
-    complex_rule=_complex_atanh, domain=(-1, 1), accuracy=Accuracy(0.8, 0.7),
+    complex_rule=complex_functions.atanh, domain=(-1, 1), accuracy=Accuracy(0.8, 0.7),
     expand=_expand_atanh,
 )  # fmt: skip

@@ -11,8 +11,9 @@ from typing import Any
 
 from antorcha.lang.native.lower.convert import Conversions
 from antorcha.lang.native.lower.emitter import Value
+from antorcha.lang.native.machine import target
 from antorcha.lang.native.semantics import PYTHON, SIGN
-from antorcha.lang.native.types import Ty, bool_, i64, u16
+from antorcha.lang.native.types import Ty, bool_, f32, f64, i64, u16
 from antorcha.lang.native.values import ExternData, Global, Lvalue, V
 
 # operator: LLVM predicate for signed, unsigned, float
@@ -133,12 +134,16 @@ class Arithmetic(Conversions):
         if divisor == 0:
             return self.zero(ty) if ty.kind == "v" else self.const(0, ty)
         safe, none = self.safe_divisor(a, b)
-        if not signed:
-            word = "udiv" if op == "floordiv" else "urem"
-            found = self.v(ty, f"{word} {ty.ll} {a.ref}, {safe.ref}")
-        else:
-            found = self._floor_divide(op, a, safe)
-        return found if none is None or op == "mod" else self.choose(none, self._nought(ty), found)
+        whole, rest = self._quotient(a, safe, op == "floordiv")
+        if signed:
+            whole, rest = self._stepped("add", whole, rest, safe, safe)
+        return self._chosen(op, whole, rest, none)
+
+    def _chosen(self, op: str, whole: V, rest: V, none: V | None) -> V:
+        """Quotient or rest, as asked for; ``none``: where the divisor is zero."""
+        if op == "mod":
+            return rest
+        return whole if none is None else self.choose(none, self._nought(whole.ty), whole)
 
     def _nought(self, ty: Ty) -> V:
         return self.const(0, ty)
@@ -161,17 +166,58 @@ class Arithmetic(Conversions):
             bad = over if bad is None else self.v(low.ty, f"or {low.ty.ll} {bad.ref}, {over.ref}")
         return (b if bad is None else self.choose(bad, one, b)), none
 
-    def _floor_divide(self, op: str, a: V, b: V) -> V:
-        ty = a.ty
-        rest = self.v(ty, f"srem {ty.ll} {a.ref}, {b.ref}")
-        differ = self._test("icmp slt", self._bit_op("xor", rest, b), 0)
+    def _quotient(self, a: V, b: V, whole_wanted: bool) -> tuple[V, V]:
+        """a / b rounded towards zero, or of signed vectors to an integer beside it, and the rest.
+
+        Processors divide no vectors of integers, but of floats. A float's quotient is right where
+        its digits hold both numbers; of 64 bits it leaves a small rest, which is divided once more.
+        """
+        ty, wide = a.ty, self._float_for_quotients(a.ty)
+        if wide is None or b.literal is not None:
+            word = "s" if ty.scalar.kind == "i" else "u"
+            if not whole_wanted:
+                return a, self.v(ty, f"{word}rem {ty.ll} {a.ref}, {b.ref}")
+            whole = self.v(ty, f"{word}div {ty.ll} {a.ref}, {b.ref}")
+            return whole, self._rest(a, whole, b)
+        under = self.cast(wide, b, None)
+        whole = self._float_quotient(a, under)
+        rest = self._rest(a, whole, b)
+        if ty.scalar.size == 8:
+            more = self._float_quotient(rest, under)
+            whole, rest = self._bit_op("add", whole, more), self._rest(rest, more, b)
+        return whole, rest
+
+    def _float_for_quotients(self, ty: Ty) -> Ty | None:
+        """The floats by whose quotients vectors of integers are divided, if that is faster."""
+        size = ty.scalar.size
+        if ty.kind != "v" or target().arch != "x86_64" or (ty.scalar.kind == "u" and size == 8):
+            return None
+        if size == 8 and not target().has("avx512dq"):
+            return None  # which converts them
+        return ty.with_scalar(f32 if size < 4 else f64)
+
+    def _float_quotient(self, a: V, under: V) -> V:
+        """a / under, cut to the integers of a."""
+        ty, wide = a.ty, under.ty
+        over = self.cast(wide, a, None)
+        found = self.v(wide, f"fdiv {wide.ll} {over.ref}, {under.ref}")
+        if ty.scalar.size == 8:  # 2**63 is none of them
+            found = self.overloaded("minnum", wide, found, self.const(2.0**63 - 1024, wide))
+        word = "fptosi" if ty.scalar.kind == "i" else "fptoui"
+        return self.v(ty, f"{word} {wide.ll} {found.ref} to {ty.ll}")
+
+    def _rest(self, a: V, whole: V, b: V) -> V:
+        return self._bit_op("sub", a, self._bit_op("mul", whole, b))
+
+    def _stepped(self, op: str, whole: V, rest: V, divisor: V, like: V) -> tuple[V, V]:
+        """With the divisor added to the rest, or subtracted, where that is not 0 and has not the
+        sign of ``like``."""
+        differ = self._test("icmp slt", self._bit_op("xor", rest, like), 0)
         inexact = self._test("icmp ne", rest, 0)
         fix = self.v(differ.ty, f"and {differ.ty.ll} {differ.ref}, {inexact.ref}")
-        if op == "mod":
-            return self._bit_op("add", rest, self.choose(fix, b, self._nought(ty)))
-        whole = self.v(ty, f"sdiv {ty.ll} {a.ref}, {b.ref}")
-        less = self.v(ty, f"sext {fix.ty.ll} {fix.ref} to {ty.ll}")
-        return self._bit_op("add", whole, less)
+        less = self.v(whole.ty, f"sext {fix.ty.ll} {fix.ref} to {whole.ty.ll}")
+        more = self.choose(fix, divisor, self._nought(rest.ty))
+        return self._bit_op(op, whole, less), self._bit_op(op, rest, more)
 
     def truncating(self, op: str, a: Value, b: Value, node: Any) -> V:
         """C's / and %: rounding towards zero; the same answers for zero divisors as // and %."""
@@ -182,9 +228,11 @@ class Arithmetic(Conversions):
         if b.literal == 0:
             return self.const(0, ty)
         safe, none = self.safe_divisor(a, b)
-        word = ("s" if ty.scalar.kind == "i" else "u") + ("div" if op == "div" else "rem")
-        found = self.v(ty, f"{word} {ty.ll} {a.ref}, {safe.ref}")
-        return found if none is None or op == "mod" else self.choose(none, self._nought(ty), found)
+        whole, rest = self._quotient(a, safe, op == "div")
+        if ty.scalar.kind == "i" and ty.scalar.size == 8:  # it may be the integer beside
+            whole, rest = self._stepped("add", whole, rest, safe, safe)
+            whole, rest = self._stepped("sub", whole, rest, safe, a)
+        return self._chosen(op, whole, rest, none)
 
     def _shift(self, op: str, a: V, b: V, node: Any) -> V:
         ty = a.ty

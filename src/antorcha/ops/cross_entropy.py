@@ -255,15 +255,26 @@ def _(
     g: _Any, out1: TensorType, input_layout: Layout, target: TensorType,
     weight: TensorType | None, reduction: str, ignore_index: int, smoothing: float,
 ) -> tuple[OptTensor, ...]:  # fmt: skip
-    total = out1 if reduction == "mean" else None
-    size = tuple(input_layout.shape)
     if g[0] is None:  # (the sum of the weights is a constant)
         return None, None, None
-    return (
-        T.nll_backward(g[0], None, target, weight, total, size, ignore_index, smoothing),
-        None,
-        None,
-    )
+    total = out1 if reduction == "mean" else None
+    return gradient_of_logs(g[0], input_layout, target, weight, total, ignore_index), None, None
+
+
+def gradient_of_logs(
+    grad: _Any, layout: Layout, target: _Any, weight: _Any, total: _Any, ignored: int
+) -> _Any:
+    """Zeros, but for the targets' places; ``total`` divides them (the mean)."""
+    dim = class_dim(layout)
+    counts = T.ne(target, ignored)
+    place = T.where(counts, target, T.full_layout((), 0, dtypes.int64, layout.device))
+    value = T.neg(grad if total is None else T.div(grad, total))
+    if weight is not None:
+        value = T.mul(value, T.index_at(weight, [place], (0,)))
+    value = T.where(counts, T.to_dtype(value, layout.dtype), 0)
+    zero = T.full_layout((), 0, layout.dtype, layout.device)
+    zeros = T.expand(zero, tuple(layout.shape))
+    return T.scatter_src(zeros, dim, T.unsqueeze(place, dim), T.unsqueeze(value, dim))
 
 
 def _losses_of_examples(

@@ -43,6 +43,7 @@ class Tape:
         self.held: list[Any] = []  # an identity is one only while its object lives
         self.calls: list[Any] = []
         """What ran: plan, operands, the kernel's arguments, the numbers, the results."""
+        self.writes = 0  # how many of them are to memory from elsewhere
         self.why = ""
 
     def put(self, tensor: Tensor, storage: int, offset: int) -> None:
@@ -113,6 +114,8 @@ class Tape:
         ins = None if found is None else self._arguments(plan, operands, flat)
         if found is None or ins is None or not self._may_write(found[0]):
             self.fail(f"{plan.op.name}_ writes in place")
+            self.writes += 1
+            self.calls.append((plan, operands, flat, (), (operands[0],)))
             return
         self.calls.append((plan, operands, flat, (), ()))
         self.steps.into(plan.into, *found, *ins)

@@ -27,6 +27,7 @@ from antorcha.ops.kinds.types import (
     Tensor,
 )
 from antorcha.ops.memory import constant, strides_of_format
+from antorcha.ops.views import copied
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
@@ -318,7 +319,7 @@ def repeat_interleave(
                 "tensor can hold"
             )
         spread = T.expand(T.unsqueeze(input, d + 1), wide)
-        return T.flatten(T.clone(spread, memory_format="contiguous"), d, d + 1)
+        return copied(spread, (*shape[:d], wide[d] * repeats, *shape[d + 1 :]))
     if repeats._layout.ndim > 1:
         raise ShapeError("repeats must be 0-dim or 1-dim tensor")
     n = layout.shape[d] if layout.ndim else 1

@@ -35,6 +35,7 @@ class Tape:
         self.start = self.steps.constant(0)
         self.places: dict[int, tuple[int, int]] = {}  # by identity of a tensor
         self.fresh: set[int] = set()  # identities of tensors over memory of their own
+        self.rooms: set[int] = set()  # the places of that memory
         self.saved: dict[int, tuple[int, int]] = {}  # by position: what the rule may unpack
         self.numbers: dict[int, int] = {}  # by identity of a number among the arguments
         self.floats: dict[int, int] = {}  # the same of those that any op may be given
@@ -57,6 +58,14 @@ class Tape:
         """Says where a tensor is that has memory of its own."""
         self.put(tensor, storage, self.start)
         self.fresh.add(id(tensor))
+        self.rooms.add(storage)
+
+    def is_fresh(self, tensor: Tensor) -> bool:
+        """Is it over memory of its own, as it is or seen in another way by nobody else?"""
+        if id(tensor) in self.fresh:
+            return True
+        place = self.places.get(id(tensor))
+        return place is not None and tensor._base is None and place[0] in self.rooms
 
     def put_number(self, number: Any, place: int) -> None:
         if id(number) in self.numbers:

@@ -248,8 +248,8 @@ class CallAlone:
 
     def _several(self, noted: tape.Tape, results: list[Tensor], pack: Any) -> Ran:
         """All that it runs as one sequence, whose results are memory of their own."""
-        once = {id(each) for each in results}
-        if not once <= noted.fresh or len(once) < len(results):
+        once = {noted.places[id(each)][0] for each in results if noted.is_fresh(each)}
+        if len(once) < len(results):
             raise Untold("a result is a view, from elsewhere, or given twice")
         if any([t._rg for t in results]):
             raise Untold("a graph records several kernels")

@@ -494,6 +494,17 @@ class Range:
 
 
 @struct
+class TrianglePlaces:
+    """Rows and, below, columns of the elements of a triangle, in order. The matrix has ``rows`` and
+    ``columns``; what the triangle keeps of it, ``side`` and ``diagonal``, is said as in Arrange."""
+
+    rows: int
+    columns: int
+    side: str
+    diagonal: int
+
+
+@struct
 class Check:
     """Stops what runs unless every element of an integer tensor is right.
 
@@ -528,19 +539,12 @@ class Unfold:
 Description = (
     Draw | Pointwise | Updates | Reduce | Folds | Rows | Scan | Host | Matrices | Fourier | MatMul
     | Conv | Pooling | Gather | Scatter | Sort | Search | Select | Replace | Distinct | Bins
-    | Arrange | Range | Check | Unfold | Resample | Attention | AttentionGradient
+    | Arrange | Range | TrianglePlaces | Check | Unfold | Resample | Attention
+    | AttentionGradient
 )  # fmt: skip
-Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range)
+Placed = (Pooling, Resample, Gather, Scatter, Sort, Search, Replace, Arrange, Range,
+          TrianglePlaces)  # fmt: skip
 """Descriptions whose results lie as the op wants that plans them; others write to any layout."""
-
-
-def lies_alike(one: Layout, other: Layout) -> bool:
-    """Do two tensors have the same elements at the same distances, in one piece? (The other one's
-    elements do not overlap.)"""
-    if one.shape != other.shape or one.high - one.low != one.numel:
-        return False
-    pairs = zip(one.shape, one.strides, other.strides, strict=True)
-    return all([n == 1 or a == b for n, a, b in pairs])
 
 
 def is_dynamic(what: Description) -> bool:

@@ -45,6 +45,7 @@ from antorcha.lang.kernels import (
     Search,
     Select,
     Sort,
+    TrianglePlaces,
 )
 from antorcha.runtime.memory.layout import Layout
 
@@ -85,6 +86,7 @@ TEMPLATES: dict[type, Template] = {
     Bins: _deferred("search", "compile_bins"),
     Arrange: _deferred("arrange", "compile_arrange"),
     Range: _deferred("ranges", "compile_range"),
+    TrianglePlaces: _deferred("ranges", "compile_triangle_places"),
     Check: _deferred("check", "compile_check"),
 }
 

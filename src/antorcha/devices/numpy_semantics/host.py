@@ -56,6 +56,7 @@ from antorcha.lang.kernels import (
     Search,
     Select,
     Sort,
+    TrianglePlaces,
     Unfold,
     Updates,
     is_dynamic,
@@ -404,6 +405,11 @@ def _range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute
 
 
+def _triangle_places(what: TrianglePlaces, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    find: Any = np.tril_indices if what.side == "lower" else np.triu_indices
+    return lambda values: [np.stack(find(what.rows, what.diagonal, what.columns))]
+
+
 def _check(what: Check, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     def compute(values: list[Any]) -> list[Any]:
         (v,) = values
@@ -427,6 +433,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Search: _of_outs(compute_search), Select: _of_outs(compute_select),
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range, Check: _check,
+    TrianglePlaces: _triangle_places,
     Unfold: _of_outs(compute_unfold), Resample: _of_outs(compute_resample),
     Attention: _of_outs(compute_attention),
     AttentionGradient: _of_outs(compute_attention_gradient), Draw: compute_draw,

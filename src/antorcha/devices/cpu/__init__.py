@@ -22,6 +22,7 @@ from antorcha.devices.numpy_semantics.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Arrange,
     Attention,
+    Bags,
     Bins,
     Check,
     Conv,
@@ -78,6 +79,7 @@ TEMPLATES: dict[type, Template] = {
     Resample: _deferred("resample", "compile_resample"),
     Gather: _deferred("gather", "compile_gather"),
     Scatter: _deferred("gather", "compile_scatter"),
+    Bags: _deferred("bags", "compile_bags"),
     Sort: _deferred("sort", "compile_sort"),
     Search: _deferred("search", "compile_search"),
     Select: _deferred("select", "compile_select"),
@@ -93,6 +95,8 @@ TEMPLATES: dict[type, Template] = {
 
 class CpuBackend(HostBackend):
     """The CPU: templates first, NumPy for the rest."""
+
+    folds_bags = True
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         template = TEMPLATES.get(type(what))

@@ -99,8 +99,9 @@ def _(
         none = T.full_layout((count,), 0, weight_layout.dtype, weight_layout.device)
         many = T.sum(each, 1) if by_bag is None else T.index_add(none, 0, by_bag, kept)
         g = T.div(g, T.unsqueeze(T.clamp(many, min=1), -1))
-    rest = weight_layout, padding_idx, scale_grad_by_freq, sparse
-    return table_gradient(*rows_of_bags(g, indices, offsets, count), *rest), None, None
+    rows, places = rows_of_bags(g, indices, offsets, count)
+    to_table = table_gradient(rows, places, weight_layout, padding_idx, scale_grad_by_freq, sparse)
+    return to_table, None, None
 
 
 @kernel(function=False, method=False, out=False)

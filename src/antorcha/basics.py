@@ -9,6 +9,14 @@ from typing import Any
 from antorcha.core import dtypes, switches
 from antorcha.core.device import Device, as_device, set_default
 from antorcha.core.dtypes import dtype as DType
+from antorcha.core.formats import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    legacy_contiguous_format,
+    memory_format,
+    preserve_format,
+)
 from antorcha.core.lazy import lazy
 from antorcha.core.shapes import Size
 from antorcha.core.shapes import broadcast_shapes as common_shape
@@ -106,31 +114,6 @@ inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
 newaxis = None
 has_lapack = has_spectral = True  # torch.linalg and torch.fft are here
 has_mkl = has_openmp = False
-
-
-class memory_format(str):
-    """The order of a tensor's strides, e.g. ``torch.channels_last``."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"torch.{self._public()}"
-
-    __str__ = __repr__
-
-    def _public(self) -> str:
-        plain = str.__str__(self)
-        return plain if plain.startswith("channels") else f"{plain}_format"
-
-    def __reduce__(self) -> Any:
-        return memory_format, (str.__str__(self),)
-
-
-contiguous_format = memory_format("contiguous")
-legacy_contiguous_format = contiguous_format
-preserve_format = memory_format("preserve")
-channels_last = memory_format("channels_last")
-channels_last_3d = memory_format("channels_last_3d")
 
 
 class qscheme:

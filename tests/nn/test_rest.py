@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,43 @@ def test_embedding_bag() -> None:
                 library.nn.functional.embedding_bag(given[0], table, given[1])
         with pytest.raises(RuntimeError, match=r"offsets\[0\] has to be 0"):
             library.nn.functional.embedding_bag(table[:, 0].long(), table, library.tensor([1]))
+
+
+def test_bags_of_wide_rows() -> None:
+    """Rows of some blocks of columns, and what is left over; NaN, int32, bags of none."""
+    wrong = []
+    for columns, mode, index, ragged, padding in itertools.product(
+        (1, 130, 300), ("sum", "mean", "max"), ("int32", "int64"), (False, True), (None, 4)
+    ):
+        table, numbers_of = numbers(0, 9, columns), numbers(1, 5, 7)
+        table[2, 0] = np.nan
+        places = np.arange(35).reshape(5, 7) % 9
+        offsets = np.array([0, 3, 3, 20, 35])
+        if ragged:
+            places, numbers_of = places.reshape(-1), numbers_of.reshape(-1)
+        found = []
+        for library in (antorcha, torch):
+            kind = getattr(library, index)
+            x = library.from_numpy(table.copy()).requires_grad_()
+            w = library.from_numpy(numbers_of.copy()).requires_grad_()
+            weighted = mode == "sum" and padding is not None
+            out = library.nn.functional.embedding_bag(
+                library.from_numpy(places).to(kind), x,
+                library.from_numpy(offsets).to(kind) if ragged else None, mode=mode,
+                per_sample_weights=w if weighted else None, padding_idx=padding,
+            )  # fmt: skip
+            (out * out).sum().backward()
+            found.append([out.detach().numpy(), x.grad.numpy()])
+            found[-1] += [w.grad.numpy()] if weighted else []
+        if not all([np.allclose(a, b, 1e-5, 1e-5, equal_nan=True)
+                    for a, b in zip(*found, strict=True)]):  # fmt: skip
+            wrong.append((columns, mode, index, ragged, padding))
+    assert not wrong, wrong
+    bag = antorcha.nn.functional.embedding_bag
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        bag(antorcha.tensor([[1, 9]]), antorcha.ones(9, 2))
+    half = antorcha.ones(3, 2, dtype=antorcha.bfloat16)
+    assert bag(antorcha.zeros(1, 1000).long(), half, mode="sum").tolist() == [[1000.0, 1000.0]]
 
 
 def test_embedding_bag_by_frequency() -> None:

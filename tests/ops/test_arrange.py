@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -55,3 +57,26 @@ def test_flip_of_a_long_row() -> None:
     assert np.array_equal(x.flip(0).numpy(), x.numpy()[::-1])
     assert np.array_equal(x.reshape(2, -1).tril(20_000).numpy(), np.tril(x.numpy().reshape(2, -1),
                                                                         20_000))  # fmt: skip
+
+
+def test_places_of_triangles() -> None:
+    wrong = []
+    for rows, columns, diagonal in itertools.product(
+        (0, 1, 3, 10, 300), (0, 1, 5, 10, 40), (-50, -9, -1, 0, 1, 9, 50)
+    ):
+        for name in ("tril_indices", "triu_indices"):
+            wanted = getattr(np, name)(rows, diagonal, columns)
+            for dtype in (antorcha.int64, antorcha.int32):
+                found = getattr(antorcha, name)(rows, columns, diagonal, dtype=dtype)
+                if found.dtype is not dtype or not np.array_equal(found.numpy(), wanted):
+                    wrong.append((name, rows, columns, diagonal, dtype))
+    assert not wrong, wrong
+
+
+def test_counts_of_repeats() -> None:
+    for counts in ([], [0], [3], [0, 0, 2, 0, 1, 0], [1, 2, 3], [0, 0]):
+        for dtype in ("int32", "int64"):
+            given = np.array(counts, dtype)
+            wanted = np.repeat(np.arange(len(counts)), given)
+            found = antorcha.repeat_interleave(antorcha.tensor(given)).numpy()
+            assert (found.tolist(), found.dtype) == (wanted.tolist(), dtype), counts

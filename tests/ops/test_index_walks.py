@@ -94,6 +94,41 @@ def test_what_is_written(shape: tuple[int, ...], dim: int, count: int, threads: 
         np.testing.assert_array_equal(filled, np.where(touched(x, key, index), 2.5, total))
 
 
+FOLDS = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+STARTS = {"sum": 0, "prod": 1, "amax": -np.inf, "amin": np.inf}
+
+
+@pytest.mark.parametrize(("shape", "dim", "count"), CASES)
+def test_what_is_folded(shape: tuple[int, ...], dim: int, count: int, threads: int) -> None:
+    x, index, values = drawn(shape, dim, count)
+    key = (*(slice(None),) * dim, index)
+    arrived = np.zeros(x.shape, np.float32)
+    np.add.at(arrived, key, np.float32(1))
+    i, wrong = antorcha.tensor(index), []
+    for fold in (*FOLDS, "mean"):
+        values.flat[0] = np.nan if fold.startswith("am") else 1
+        v = np.sign(values) if fold == "prod" else values
+        for own in (True, False):
+            wanted = x.copy()
+            if not own:
+                wanted[arrived > 0] = STARTS.get(fold, 0)
+            with np.errstate(invalid="ignore"):
+                FOLDS.get(fold, np.add).at(wanted, key, v)
+            if fold == "mean":
+                wanted /= np.maximum(arrived + own, 1)
+            for given in orders(antorcha.tensor(x)):
+                for source in orders(antorcha.tensor(v)):
+                    every = spread(i, source, dim)
+                    options: Any = {"include_self": own}
+                    found = given.scatter_reduce(dim, every, source, fold, **options)
+                    given_back = given.clone()
+                    given_back.scatter_reduce_(dim, every.contiguous(), source, fold, **options)
+                    if not all([np.array_equal(each.numpy(), wanted, equal_nan=True)
+                                for each in (found, given_back)]):  # fmt: skip
+                        wrong.append((fold, own))
+    assert not wrong, wrong
+
+
 def touched(x: Any, key: Any, index: Any) -> Any:
     found = np.zeros(x.shape, bool)
     found[(*key, index)] = True

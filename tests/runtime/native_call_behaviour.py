@@ -134,6 +134,35 @@ def served_ops() -> None:
     assert made == [(x * (k / 2)).tolist() for k in range(6)]
 
 
+def served_writes() -> None:
+    """A function of ops that writes over its argument, and no more, is served as an op is: the
+    version counts, graphs record it, and what is refused still is."""
+    i, v = torch.tensor([1, 2]), torch.ones(2)
+    cases: list[Callable[[Any], Any]] = [
+        lambda x: x.index_put_((i,), v), lambda x: x.index_put_((i,), v, accumulate=True),
+        lambda x: x.scatter_(0, i, v), lambda x: x.scatter_(0, i, 3.0),
+    ]  # fmt: skip
+    for k, case in enumerate(cases):
+        found = []
+        for _ in range(WARM):
+            x = torch.zeros(5)
+            assert case(x) is x
+            assert x._version == 1
+            found.append(x.tolist())
+        assert not calls(functools.partial(case, torch.zeros(5))), k
+        assert found == [[0.0, found[0][1], found[0][1], 0.0, 0.0]] * WARM, k
+        assert found[0][1] > 0, k
+        g = torch.ones(5, requires_grad=True)
+        case(g * 2).sum().backward()
+        assert g.grad.tolist() == ([2.0] * 5 if k == 1 else [2.0, 0.0, 0.0, 2.0, 2.0]), k
+        for bad in (g, torch.zeros(1).expand(5), torch.zeros(2)):
+            try:
+                case(bad)
+            except (RuntimeError, IndexError):
+                continue
+            raise AssertionError(k)
+
+
 def served_first_in_no_grad() -> None:
     """What is served natively in the default mode is also served where nothing is recorded, when
     that is where it was met first."""

@@ -14,7 +14,7 @@ from tests.patience import PATIENCE
 NAMES = {
     "native_call_behaviour": [
         "served", "served_methods", "served_ops", "served_any_size", "served_first_in_no_grad",
-        "random_operands",
+        "random_operands", "served_writes",
         "reflected", "modes", "versions_and_views", "views", "indices", "subclass",
         "broken_tensors", "methods", "patched", "references", "threads",
     ],

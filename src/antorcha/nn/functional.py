@@ -12,7 +12,9 @@ from typing import Any
 
 from antorcha.autograd import no_grad
 from antorcha.core import dtypes
+from antorcha.core.device import backend
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name, warn
+from antorcha.ops.bags import bag_of_each
 from antorcha.ops.kinds.record import NAMESPACES, REGISTRY, T
 
 _SHARED = (
@@ -130,20 +132,26 @@ def embedding_bag(
         )
         weight, input = input, weight
     _check_bags(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_weights)
-    if input.dim() == 2:
-        count, each = input.shape
-        bag = T.arange(count, device=input.device).unsqueeze(1).expand(count, each).reshape(-1)
-        input = input.reshape(-1)
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights.reshape(-1)
-    else:
-        count, bag = _bags_at(input, offsets, include_last_offset)
     row = padding_row(padding_idx, weight.size(0))
     if max_norm is not None:
         _renormalize(weight, input, max_norm, norm_type)
-    rows = T.embedding(weight, input, -1 if row is None else row, scale_grad_by_freq, sparse)
-    return T.bags_of(rows, bag, input != (-1 if row is None else row), per_sample_weights, count,
-                     mode)  # fmt: skip
+    counts = -1 if row is None else row, scale_grad_by_freq, sparse
+    starts = None if input.dim() == 2 else _starts(input, offsets, include_last_offset)
+    count = input.size(0) if starts is None else starts.size(0)
+    input, weights = input.reshape(-1), per_sample_weights
+    if weights is not None:
+        weights = weights.reshape(-1).to(weight.dtype)
+    if getattr(backend(weight.device), "folds_bags", False):
+        table = weight if weight.stride(1) == 1 else weight.contiguous()
+        if weights is not None:
+            return T.weigh_bags(table, input, starts, weights, count, *counts)
+        if mode == "max":
+            return T.largest_of_bags(table, input, starts, count, counts[0])
+        return T.fold_bags(table, input, starts, count, mode, *counts)
+    if starts is None:
+        starts = T.arange(count, device=input.device) * (input.numel() // max(count, 1))
+    rows = T.embedding(weight, input, *counts)
+    return T.bags_of(rows, bag_of_each(input, starts), input != counts[0], weights, count, mode)
 
 
 def _check_bags(
@@ -183,8 +191,8 @@ def _check_bags(
         )
 
 
-def _bags_at(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
-    """How many bags there are, and the bag of each element of ``input``."""
+def _starts(input: Any, offsets: Any, include_last: bool) -> Any:
+    """Where each bag begins."""
     count = offsets.numel() - include_last
     if count < 0:
         raise ShapeError("include_last_offset: number of offset should be at least 1")
@@ -200,9 +208,7 @@ def _bags_at(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
                 f"offsets[-1] can not be greater than input's length {input.numel()} but got "
                 f"offsets[-1] of {last}"
             )
-    starts = offsets[:count].to(input.dtype)
-    place = T.arange(input.numel(), device=input.device, dtype=input.dtype)
-    return count, T.searchsorted(starts, place, right=True) - 1
+    return offsets[:count].to(dtypes.int64)
 
 
 def _renormalize(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:

@@ -13,6 +13,7 @@ from antorcha.core import dtypes
 from antorcha.errors import ArgumentError, ShapeError, ValueRangeError
 from antorcha.nn import functional as F
 from antorcha.nn.utils.parametrizations import norm_except
+from antorcha.ops.bags import bag_of_each
 from antorcha.ops.kinds.record import T
 from antorcha.ops.loss import reduced
 
@@ -55,7 +56,8 @@ def embedding_bag(
         indices, weight, offsets, None, 2.0, scale_grad_by_freq, _MODES[mode], sparse,
         per_sample_weights, include_last_offset, padding_idx,
     )  # fmt: skip
-    count, bag = F._bags_at(indices, offsets, include_last_offset)
+    starts = F._starts(indices, offsets, include_last_offset)
+    count, bag = starts.size(0), bag_of_each(indices, starts).to(indices.dtype)
     row = F.padding_row(padding_idx, weight.size(0))
     kept = indices != (-1 if row is None else row)
     none = T.zeros(count, dtype=indices.dtype, device=indices.device)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from antorcha.core import dtypes
-from antorcha.core.device import as_device
 from antorcha.core.lazy import np
 from antorcha.core.shapes import normalize_dim, normalize_dims, suggests_channels_last
 from antorcha.errors import DtypeError, OutOfRange, ShapeError
-from antorcha.lang.kernels import Arrange, Host
+from antorcha.lang.kernels import Arrange
 from antorcha.ops.kinds.concatenation import Copy, Pieces, pieces
 from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.operands import held
@@ -17,9 +16,7 @@ from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.samples import of_shapes
 from antorcha.ops.kinds.types import (
     Any,
-    DeviceArg,
     Dim,
-    Dtype,
     Int,
     Ints,
     Shape,
@@ -27,6 +24,7 @@ from antorcha.ops.kinds.types import (
     Tensor,
 )
 from antorcha.ops.memory import constant, strides_of_format
+from antorcha.ops.views import copied
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.tensor import Tensor as TensorType
@@ -318,7 +316,7 @@ def repeat_interleave(
                 "tensor can hold"
             )
         spread = T.expand(T.unsqueeze(input, d + 1), wide)
-        return T.flatten(T.clone(spread, memory_format="contiguous"), d, d + 1)
+        return copied(spread, (*shape[:d], wide[d] * repeats, *shape[d + 1 :]))
     if repeats._layout.ndim > 1:
         raise ShapeError("repeats must be 0-dim or 1-dim tensor")
     n = layout.shape[d] if layout.ndim else 1
@@ -334,22 +332,27 @@ def repeat_interleave(
 def _(make):
     yield make(2, 3), 2
     yield make(2, 3), 3, 1
+    yield make(2, 3), make.ints((3,), 4), 1
 
 
-@kernel(function=False, method=False, out=False)
+@composite(function=False, method=False, out=False)
 def repeat_places(repeats: Tensor):
-    """The index of each element, as often as its count says."""
-    if repeats.dtype.name not in ("int32", "int64"):
-        raise DtypeError(f"repeat_interleave: repeats has to be Long or Int, not {repeats.dtype}")
-    if repeats.ndim != 1:
+    """The index of each element, as often as its count says: how many of the others end before."""
+    layout = repeats._layout
+    if layout.dtype.name not in ("int32", "int64"):
+        raise DtypeError(f"repeat_interleave: repeats has to be Long or Int, not {layout.dtype}")
+    if layout.ndim != 1:
         raise ShapeError("repeat_interleave only accept 1D vector as repeat")
-
-    def run(counts: _Any) -> _Any:
-        if (counts < 0).any():
-            raise ShapeError("repeat_interleave: repeats can not be negative")
-        return np.repeat(np.arange(len(counts), dtype=counts.dtype), counts)
-
-    return Planned(Host(run, dynamic=True), [((0,), repeats.dtype)])
+    if layout.numel == 0:
+        return T.clone(repeats)
+    if T.amin(repeats).item() < 0:
+        raise ShapeError("repeat_interleave: repeats can not be negative")
+    ends = T.cumsum(repeats, 0)
+    total = T.select(ends, 0, -1).item()
+    ending = T.full_layout((total + 1,), 0, layout.dtype, layout.device)
+    one = T.expand(T.full_layout((), 1, layout.dtype, layout.device), (layout.numel,))
+    places = T.cumsum(T.scatter_add(ending, 0, ends, one), 0, dtype=layout.dtype)
+    return T.clone(T.slice(places, 0, 0, total))
 
 
 # ----------------------------------------------------------------------- triangles, diagonals
@@ -401,46 +404,6 @@ def _(make):
     yield make(0, 3), 1
     yield (make.ints((17, 19), 9, dtype=dtypes.uint8),)
     yield (make(3),), {}, RuntimeError, "at least 2 dimensions"
-
-
-def _triangle_indices(
-    find: _Any, row: int, col: int, offset: int, dtype: _Any, device: _Any
-) -> _Any:
-    if row < 0 or col < 0:
-        raise ShapeError(f"row and col must be non-negative, got {row} and {col}")
-    places = np.stack(find(row, offset, col))
-    result = dtype or dtypes.int64
-    if result.name not in ("int32", "int64"):
-        raise DtypeError(f"tril_indices/triu_indices: not implemented for {result}")
-    return constant(np.ascontiguousarray(places.astype(result.np)), as_device(device))
-
-
-@composite(method=False, out=False)
-def tril_indices(
-    row: Int, col: Int, offset: Int = 0, *, dtype: Dtype = None, device: DeviceArg = None,
-    layout: Any = None,
-):  # fmt: skip
-    """Rows and columns of the elements of a lower triangle, in order: a (2, n) tensor.
-
-    >>> torch.tril_indices(2, 2)
-    tensor([[0, 1, 1],
-            [0, 0, 1]])
-    """
-    return _triangle_indices(np.tril_indices, row, col, offset, dtype, device)
-
-
-@composite(method=False, out=False)
-def triu_indices(
-    row: Int, col: Int, offset: Int = 0, *, dtype: Dtype = None, device: DeviceArg = None,
-    layout: Any = None,
-):  # fmt: skip
-    """Rows and columns of the elements of an upper triangle, in order: a (2, n) tensor.
-
-    >>> torch.triu_indices(2, 2)
-    tensor([[0, 0, 1],
-            [0, 1, 1]])
-    """
-    return _triangle_indices(np.triu_indices, row, col, offset, dtype, device)
 
 
 @pieces(method=False, out=False, batching="leading")

@@ -3,10 +3,17 @@ on rows and channels: ``channel_shuffle``, ``pdist``, ``conv_tbc``."""
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
 from antorcha.core import dtypes
 from antorcha.errors import MissingFeature, ShapeError
+from antorcha.lang.kernels import Bags
+from antorcha.ops.index import outside
+from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.record import T, composite
-from antorcha.ops.kinds.types import Float, Int, OptTensor, Str, Tensor
+from antorcha.ops.kinds.types import Bool, Float, Int, OptTensor, Str, Tensor
+from antorcha.ops.lookup import check_rows, table_gradient
+from antorcha.runtime.memory.layout import Layout
 
 F = "nn.functional."
 
@@ -56,6 +63,131 @@ def _(make):
     for mode in ("sum", "mean", "max"):
         yield make(6, 4), bag, kept, None, 4, mode
     yield make(6, 4), bag, kept, make(6), 4, "sum"
+
+
+# ------------------------------------------------- where a device folds rows as it reads them
+def planned(
+    fold: str, weight: Layout, indices: Layout, offsets: Layout | None, weighted: bool, count: int,
+    padding_idx: int,
+) -> Planned:  # fmt: skip
+    """The kernel for bags of joined indices, which begin at ``offsets``, or are of one size."""
+    check_rows("embedding_bag", indices)
+    size = indices.numel // max(count, 1) if offsets is None else None
+    skipped = padding_idx if padding_idx >= 0 else None
+    what = Bags(fold, size, weighted, skipped, outside("embedding_bag", weight, 0))
+    shape = (count, weight.shape[1])
+    numbers = [(shape, dtypes.int64)] if fold == "max" else []
+    return Planned(what, [(shape, weight.dtype), *numbers])
+
+
+@kernel(function=False, method=False, out=False)
+def fold_bags(
+    weight: Tensor, indices: Tensor, offsets: OptTensor, count: Int, mode: Str, padding_idx: Int,
+    scale_grad_by_freq: Bool, sparse: Bool,
+):  # fmt: skip
+    """The sum or mean of each bag's rows."""
+    return planned(mode, weight, indices, offsets, False, count, padding_idx)
+
+
+@fold_bags.derivative
+def _(
+    g, weight_layout, indices, offsets, count, mode, padding_idx, scale_grad_by_freq, sparse, needs
+):  # fmt: skip
+    if mode == "mean":
+        kept = T.to_dtype(T.ne(indices, padding_idx), weight_layout.dtype)
+        each, by_bag = of_each(kept, indices, offsets, count)
+        none = T.full_layout((count,), 0, weight_layout.dtype, weight_layout.device)
+        many = T.sum(each, 1) if by_bag is None else T.index_add(none, 0, by_bag, kept)
+        g = T.div(g, T.unsqueeze(T.clamp(many, min=1), -1))
+    rows, places = rows_of_bags(g, indices, offsets, count)
+    to_table = table_gradient(rows, places, weight_layout, padding_idx, scale_grad_by_freq, sparse)
+    return to_table, None, None
+
+
+@kernel(function=False, method=False, out=False)
+def weigh_bags(
+    weight: Tensor, indices: Tensor, offsets: OptTensor, weights: Tensor, count: Int,
+    padding_idx: Int, scale_grad_by_freq: Bool, sparse: Bool,
+):  # fmt: skip
+    """The sum of each bag's rows, each multiplied by a number."""
+    return planned("sum", weight, indices, offsets, True, count, padding_idx)
+
+
+@weigh_bags.derivative
+def _(
+    g, weight, indices, offsets, weights, count, padding_idx, scale_grad_by_freq, sparse, needs
+):  # fmt: skip
+    rows, places = rows_of_bags(g, indices, offsets, count)
+    to_table = to_weights = None
+    if needs[0]:
+        each = T.unsqueeze(T.reshape(weights, tuple(places._layout.shape)), -1)
+        rest = weight._layout, padding_idx, scale_grad_by_freq, sparse
+        to_table = table_gradient(T.mul(rows, each), places, *rest)
+    if needs[3]:
+        taken = T.embedding(weight, places)
+        found = T.reshape(T.sum(T.mul(rows, taken), -1), tuple(indices._layout.shape))
+        to_weights = T.where(T.eq(indices, padding_idx), 0, found)
+    return to_table, None, None, to_weights
+
+
+@kernel(function=False, method=False, out=False, returns=lambda values, numbers: values)
+def largest_of_bags(
+    weight: Tensor, indices: Tensor, offsets: OptTensor, count: Int, padding_idx: Int
+):
+    """The largest elements of each bag's rows; also the numbers of their indices."""
+    return planned("max", weight, indices, offsets, False, count, padding_idx)
+
+
+@largest_of_bags.derivative
+def _(g, out1, weight_layout, indices, offsets, count, padding_idx):
+    zero = T.full_layout((), 0, weight_layout.dtype, weight_layout.device)
+    zeros = T.expand(zero, tuple(weight_layout.shape))
+    if g[0] is None or not indices._layout.numel:
+        return zeros, None, None
+    rows = T.to_dtype(T.index_at(indices, [T.clamp(out1, min=0)], (0,)), dtypes.int64)
+    return T.scatter_add(zeros, 0, rows, T.where(T.lt(out1, 0), 0, g[0])), None, None
+
+
+def of_each(values: _Any, indices: _Any, offsets: _Any, count: int) -> tuple[_Any, _Any]:
+    """What there is for each index, bag by bag, and None; or as it is, and each one's bag."""
+    size = indices._layout.numel // max(count, 1)
+    if offsets is None:
+        return T.reshape(values, (count, size)), None
+    return values, bag_of_each(indices, offsets)
+
+
+def bag_of_each(indices: _Any, offsets: _Any) -> _Any:
+    """The number of each index's bag."""
+    places = T.arange(indices._layout.numel, device=indices._layout.device)
+    return T.searchsorted(T.to_dtype(offsets, dtypes.int64), places, right=True) - 1
+
+
+def rows_of_bags(g: _Any, indices: _Any, offsets: _Any, count: int) -> tuple[_Any, _Any]:
+    """The bags' gradient for each index's row, and the indices, of the same shape."""
+    places, bag = of_each(indices, indices, offsets, count)
+    if bag is not None:
+        return T.index_select(g, 0, bag), indices
+    shape = (*places._layout.shape, g._layout.shape[-1])
+    return T.expand(T.unsqueeze(g, 1), shape), places
+
+
+@fold_bags.samples
+def _(make):
+    for mode in ("sum", "mean"):
+        yield make(5, 3), make.ints((6,), 5), None, 2, mode, -1, False, False
+        yield make(5, 3), make.ints((6,), 5), make.ints((1,), 1), 1, mode, 2, False, False
+
+
+@weigh_bags.samples
+def _(make):
+    yield make(5, 3), make.ints((6,), 5), None, make(6), 2, 1, False, False
+    yield make(5, 3), make.ints((6,), 5), make.ints((1,), 1), make(6), 1, -1, False, False
+
+
+@largest_of_bags.samples
+def _(make):
+    yield make(5, 3), make.ints((6,), 5), None, 2, 2
+    yield make(5, 3), make.ints((6,), 5), make.ints((1,), 1), 1, -1
 
 
 @composite(

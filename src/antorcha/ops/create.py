@@ -15,12 +15,13 @@ from antorcha.core.device import CPU, as_device, backend
 from antorcha.core.hooks import hooks
 from antorcha.core.shapes import contiguous_strides, is_symbol
 from antorcha.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError, warn
-from antorcha.lang.kernels import Range
+from antorcha.lang.kernels import Range, TrianglePlaces
 from antorcha.ops.kinds.kernel import Planned, kernel
 from antorcha.ops.kinds.operands import as_word, held
 from antorcha.ops.kinds.params import parameters, to_real
-from antorcha.ops.kinds.record import Composite, T, sparse_create
+from antorcha.ops.kinds.record import Composite, T, composite, sparse_create
 from antorcha.ops.kinds.types import (
+    Any,
     DeviceArg,
     Dtype,
     EndNumber,
@@ -404,6 +405,56 @@ def _(make):
     yield (5,)
     yield 1, 10, 3
     yield 1.0, 2.5, 0.5
+
+
+@kernel(function=False, method=False, out=False)
+def triangle_places(row: Int, col: Int, side: Str, offset: Int, dtype: Dtype = None,
+                    device: DeviceArg = None):  # fmt: skip
+    """What ``tril_indices`` and ``triu_indices`` run."""
+    if row < 0 or col < 0:
+        raise ShapeError(f"row and col must be non-negative, got {row} and {col}")
+    result = dtype or dtypes.int64
+    if result.name not in ("int32", "int64"):
+        raise DtypeError(f"tril_indices/triu_indices: not implemented for {result}")
+    count = _count_below(row, col, offset - (side == "upper"))
+    count = count if side == "lower" else row * col - count
+    out = L.contiguous((2, count), result, as_device(device))
+    return Planned(TrianglePlaces(row, col, side, offset), [out])
+
+
+def _count_below(row: int, col: int, offset: int) -> int:
+    """How many elements a lower triangle has: the sum of r + offset + 1, within 0 and col."""
+    ends = row + offset, row + offset - col, offset, offset - col
+    a, b, c, d = [n * (n + 1) // 2 if n > 0 else 0 for n in ends]
+    return a - b - c + d
+
+
+@composite(method=False, out=False)
+def tril_indices(
+    row: Int, col: Int, offset: Int = 0, *, dtype: Dtype = None, device: DeviceArg = None,
+    layout: Any = None,
+):  # fmt: skip
+    """Rows and columns of the elements of a lower triangle, in order: a (2, n) tensor.
+
+    >>> torch.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return T.triangle_places(row, col, "lower", offset, dtype, device)
+
+
+@composite(method=False, out=False)
+def triu_indices(
+    row: Int, col: Int, offset: Int = 0, *, dtype: Dtype = None, device: DeviceArg = None,
+    layout: Any = None,
+):  # fmt: skip
+    """Rows and columns of the elements of an upper triangle, in order: a (2, n) tensor.
+
+    >>> torch.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return T.triangle_places(row, col, "upper", offset, dtype, device)
 
 
 @kernel(function=False, method=False, out=False)

@@ -7,15 +7,14 @@ and divides. What is saved is the log-softmax; the backward is one row program o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any as _Any
 
 from antorcha.core import dtypes
 from antorcha.core.device import backend
 from antorcha.errors import DtypeError, OutOfRange, ShapeError, ValueRangeError
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Check, Reduce
+from antorcha.lang.kernels import Check, Gather, Launch, Pointwise, Reduce
 from antorcha.ops.kinds.arguments import Arguments
 from antorcha.ops.kinds.operands import common_device
 from antorcha.ops.kinds.pointwise import UnsupportedDtype
@@ -32,7 +31,7 @@ from antorcha.runtime.tensor import Tensor as TensorType
 NN = "nn.functional"
 
 
-def _out_of_range(target: int) -> OutOfRange:
+def _out_of_range(target: int, tensor: int = 0) -> OutOfRange:
     return OutOfRange(
         "nll_loss: Target {given} is out of bounds: the classes are numbered from 0 along the "
         "class dim of the input.",
@@ -40,27 +39,22 @@ def _out_of_range(target: int) -> OutOfRange:
     )  # fmt: skip
 
 
-def total_of_rows(mean: bool, dtype: dtypes.dtype) -> Reduce:
-    """(losses of rows, their weights) -> the sum of the losses, for a mean by that of the weights,
-    and that of the weights."""
+def total_of(mean: bool, loss: E.Expr, weight: E.Expr) -> Reduce:
+    """The losses and weights of rows, of expressions over the inputs -> the sum of the losses, for
+    a mean by that of the weights, and that of the weights."""
     wide = dtypes.float64
     s, w, more_s, more_w = [E.input_(k, wide) for k in range(4)]
-    lift = (E.cast(E.input_(0, dtype), wide), E.cast(E.input_(1, dtype), wide))
+    lift = (E.cast(loss, wide), E.cast(weight, wide))
     finish = (s / w if mean else s, w)
     return Reduce((0,), (0.0, 0.0), lift, (s + more_s, w + more_w), finish, "total")
 
 
-def losses_of_rows(
-    logits: bool, ignored: int, smoothing: float, has_weight: bool
-) -> Callable[..., _Any]:
-    """The row function: (log-softmax,) loss and weight of a row, given its target."""
+def losses_of_rows(ignored: int, smoothing: float) -> Callable[..., _Any]:
+    """The row function: log-softmax, loss and weight of a row, given its target."""
 
     def row(x: E.Expr, t: E.Expr, *weights: E.Expr) -> tuple[E.Expr, ...]:
-        if logits:
-            y = x - E.detach(x.amax())
-            logp = y - E.log(E.exp(y).sum())
-        else:
-            logp = x
+        y = x - E.detach(x.amax())
+        logp = y - E.log(E.exp(y).sum())
         here = E.position() == t
         counts = t != ignored
         share = weights[0] if weights else E.const(1.0, logp.dtype)
@@ -71,43 +65,58 @@ def losses_of_rows(
             smooth = -((logp * share).sum()) / E.length(logp.dtype)
             loss = loss * (1 - smoothing) + smooth * smoothing
         loss = E.where(counts, loss, 0)
-        return (logp, loss, weight) if logits else (loss, weight)
+        return logp, loss, weight
 
     return row
 
 
-def plan_nll(logits: bool, op: Op, given: Arguments, outs: _Any) -> Plan:
-    """Plans losses against class indices. The results: the loss, the sum of the weights, and
-    log-softmax when the input are logits; users see the first."""
-    statics = given.statics
-    common_device(op.name, given.tensors)
-    layout, target, _ = given.seen[:3]
-    dim = class_dim(layout)
-    lead = tuple(layout.shape[:dim]) + tuple(layout.shape[dim + 1 :])
-    work = dtypes.float32 if layout.itemsize < 4 else layout.dtype
-    each = L.contiguous(lead, work, layout.device)
-    one = L.contiguous((), work, layout.device)
-    keeps = statics["reduction"] == "none"
-    result = L.contiguous(lead if keeps else (), layout.dtype, layout.device)
-    logp = [L.contiguous(tuple(layout.shape), layout.dtype, layout.device)] if logits else []
-    where = backend(layout.device)
+class Losses:
+    """What the two plans share: the layouts of the results and of what is between."""
+
+    def __init__(self, op: Op, given: Arguments) -> None:
+        common_device(op.name, given.tensors)
+        self.input, self.target, self.weight = given.seen[:3]
+        self.dim = class_dim(self.input)
+        shape, dtype = tuple(self.input.shape), self.input.dtype
+        self.classes = shape[self.dim] if shape else 1
+        self.work = dtypes.float32 if dtype.itemsize < 4 else dtype
+        self.ignored, self.reduction = given.statics["ignore_index"], given.statics["reduction"]
+        self.each = self.laid(shape[: self.dim] + shape[self.dim + 1 :], self.work)
+        self.keeps = self.reduction == "none"
+        self.result = self.laid(self.each.shape if self.keeps else (), dtype)
+        self.where = backend(self.input.device)
+
+    def laid(self, shape: Sequence[int], dtype: dtypes.dtype) -> Layout:
+        return L.contiguous(tuple(shape), dtype, self.input.device)
+
+    def flat(self, dtype: dtypes.dtype) -> Layout:
+        """A number of each row."""
+        return self.laid((self.each.numel,), dtype)
+
+    def total(self, loss: E.Expr, weight: E.Expr, ins: Sequence[Layout]) -> Launch:
+        """Adds up losses and weights of rows, which are expressions over the inputs."""
+        kinds = (self.work if self.keeps else self.result.dtype, self.work)
+        outs = [L.layout(ins[0].shape, (0,), dtype, self.input.device) for dtype in kinds]
+        return self.where.compile(total_of(self.reduction == "mean", loss, weight), outs, ins)
+
+
+def plan_of_logits(op: Op, given: Arguments, outs: _Any) -> Plan:
+    """Plans losses of logits. The results: the loss, the sum of the weights, and log-softmax; users
+    see the first."""
+    what = Losses(op, given)
+    each, keeps, work, where, dim = what.each, what.keeps, what.work, what.where, what.dim
+    logp = what.laid(what.input.shape, what.input.dtype)
     rows_first = where.compile(
         *describe(
-            rows_of(logits, given, dim),
-            [*logp, _along(result if keeps else each, dim), _along(each, dim)],
+            rows_of(given, dim),
+            [logp, _along(what.result if keeps else each, dim), _along(each, dim)],
         )
     )
     check = where.compile(
-        Check(0, layout.shape[dim] if layout.ndim else 1, _out_of_range, statics["ignore_index"]),
-        (), [target],
+        Check(0, what.classes, _out_of_range, what.ignored), (), [what.target]
     )  # fmt: skip
-    flat = L.contiguous((each.numel,), work, layout.device)
-    sums = [L.layout(flat.shape, (0,), dtype, layout.device)
-            for dtype in (work if keeps else layout.dtype, work)]  # fmt: skip
-    then_total = where.compile(
-        total_of_rows(statics["reduction"] == "mean", work), sums, [flat, flat]
-    )
-    made = (result, one, *logp)
+    flat = what.flat(work)
+    then_total = what.total(E.input_(0, work), E.input_(1, work), [flat, flat])
 
     def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
         steps.into(check, *ins[2:4])
@@ -120,19 +129,64 @@ def plan_nll(logits: bool, op: Op, given: Arguments, outs: _Any) -> Plan:
             steps.into(rows_first, *outs[4:], *losses, *weights, *ins)
             steps.into(then_total, *outs[:4], *losses, *weights)
 
+    made = (what.result, what.laid((), work), logp)
     count = 2 * len(given.layouts)
     return make(op, MANY, made, into=in_steps(where, len(made), 0, count, write).into)
 
 
-def rows_of(logits: bool, given: Arguments, dim: int) -> Row:
-    """The rows' program: a loss and a weight for each."""
+def plan_of_logs(op: Op, given: Arguments, outs: _Any) -> Plan:
+    """Plans losses of log-probabilities, of which only the targets' are read. The results: the
+    loss, and the sum of the weights; users see the first."""
+    what, t = Losses(op, given), E.input_(0, dtypes.int64)
+    where, dim, kind = what.where, what.dim, what.input.dtype
+    places, flat, target = [what.flat(of) for of in (dtypes.int64, kind, what.target.dtype)]
+    clamp = where.compile(Pointwise((E.where(t == what.ignored, 0, t),)), [places], [target])
+    shape = [*what.each.shape]
+    shape.insert(dim, 1)
+    index, found = [what.laid(shape, of) for of in (dtypes.int64, kind)]
+    pick = where.compile(Gather((dim,), None, _out_of_range), [found], [what.input, index])
+    share = None
+    if what.weight is not None:
+        share = where.compile(Gather((0,), 0, _out_of_range), [flat], [what.weight, places])
+    ins = [target, flat] if share is None else [target, flat, flat]
+    loss, weight = loss_of_target(kind, what.work, what.ignored, share is not None)
+    lone = where.compile(Pointwise((loss,)), [flat], ins) if what.keeps else None
+    total = what.total(loss, weight, ins)
+
+    def write(steps: Steps, outs: list[int], ins: list[int]) -> None:
+        chosen, logs = steps.room(places.nbytes), steps.room(flat.nbytes)
+        steps.into(clamp, *chosen, *ins[2:4])
+        steps.into(pick, *logs, *ins[:2], *chosen)
+        of_rows = [*ins[2:4], *logs]
+        if share is not None:
+            shares = steps.room(flat.nbytes)
+            steps.into(share, *shares, *ins[4:6], *chosen)
+            of_rows += shares
+        if lone is not None:
+            steps.into(lone, *outs[:2], *of_rows)
+        steps.into(total, *(steps.room(8) if what.keeps else outs[:2]), *outs[2:4], *of_rows)
+
+    made, count = (what.result, what.laid((), what.work)), 2 * len(given.layouts)
+    return make(op, MANY, made, into=in_steps(where, len(made), 0, count, write).into)
+
+
+def loss_of_target(
+    dtype: dtypes.dtype, work: dtypes.dtype, ignored: int, has_weight: bool
+) -> tuple[E.Expr, E.Expr]:
+    """A row's loss and weight, of its target, the logarithm there, and the class's weight."""
+    counts = E.input_(0, dtypes.int64) != ignored
+    share = E.cast(E.input_(2, dtype), work) if has_weight else E.const(1.0, work)
+    loss = -E.cast(E.input_(1, dtype), work) * share
+    return E.where(counts, loss, 0), E.where(counts, share, 0)
+
+
+def rows_of(given: Arguments, dim: int) -> Row:
+    """The rows' program: log-softmax, a loss and a weight for each."""
     layout, target, weight = given.seen[:3]
     ins = [(layout, layout.dtype), (_along(target, dim), dtypes.int64)]
     if weight is not None:
         ins.append((_weight_along(weight, layout, dim), layout.dtype))
-    fn = losses_of_rows(
-        logits, given.statics["ignore_index"], given.statics["smoothing"], weight is not None
-    )
+    fn = losses_of_rows(given.statics["ignore_index"], given.statics["smoothing"])
     return Row(fn, dim, tuple(layout.shape), ins, [])
 
 
@@ -172,10 +226,10 @@ def nll_of_logs(
 
 nll_of_logits, nll_of_logs = [
     Op(
-        fn, partial(plan_nll, logits), function=False, method=False, out=False, node="nll_loss",
+        fn, plan, function=False, method=False, out=False, node="nll_loss",
         returns=lambda loss, *rest: loss,
     )
-    for fn, logits in ((nll_of_logits, True), (nll_of_logs, False))
+    for fn, plan in ((nll_of_logits, plan_of_logits), (nll_of_logs, plan_of_logs))
 ]  # fmt: skip
 
 
@@ -201,15 +255,26 @@ def _(
     g: _Any, out1: TensorType, input_layout: Layout, target: TensorType,
     weight: TensorType | None, reduction: str, ignore_index: int, smoothing: float,
 ) -> tuple[OptTensor, ...]:  # fmt: skip
-    total = out1 if reduction == "mean" else None
-    size = tuple(input_layout.shape)
     if g[0] is None:  # (the sum of the weights is a constant)
         return None, None, None
-    return (
-        T.nll_backward(g[0], None, target, weight, total, size, ignore_index, smoothing),
-        None,
-        None,
-    )
+    total = out1 if reduction == "mean" else None
+    return gradient_of_logs(g[0], input_layout, target, weight, total, ignore_index), None, None
+
+
+def gradient_of_logs(
+    grad: _Any, layout: Layout, target: _Any, weight: _Any, total: _Any, ignored: int
+) -> _Any:
+    """Zeros, but for the targets' places; ``total`` divides them (the mean)."""
+    dim = class_dim(layout)
+    counts = T.ne(target, ignored)
+    place = T.where(counts, target, T.full_layout((), 0, dtypes.int64, layout.device))
+    value = T.neg(grad if total is None else T.div(grad, total))
+    if weight is not None:
+        value = T.mul(value, T.index_at(weight, [place], (0,)))
+    value = T.where(counts, T.to_dtype(value, layout.dtype), 0)
+    zero = T.full_layout((), 0, layout.dtype, layout.device)
+    zeros = T.expand(zero, tuple(layout.shape))
+    return T.scatter_src(zeros, dim, T.unsqueeze(place, dim), T.unsqueeze(value, dim))
 
 
 def _losses_of_examples(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any as _Any
 
 from antorcha.core import dtypes
 from antorcha.core.device import as_device
-from antorcha.core.lazy import np
 from antorcha.core.shapes import (
     broadcast_shapes,
     channels_last_strides,
@@ -24,7 +22,6 @@ from antorcha.ops.kinds.operands import common_device, common_dtype
 from antorcha.ops.kinds.record import Composite, Op, T, composite
 from antorcha.ops.kinds.samples import of_shapes
 from antorcha.ops.kinds.types import Bool, Dim, Int, Str, Tensor, Tensors
-from antorcha.ops.memory import constant
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
 
@@ -486,12 +483,23 @@ def combinations(input: Tensor, r: Int = 2, with_replacement: Bool = False):
         raise ShapeError(f"combinations: Expect a non-negative number, but got {r}")
     if r == 0:
         return T.full_layout((0,), 0, layout.dtype, layout.device)
-    chosen = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    places = np.array(list(chosen(range(layout.numel), r)), dtype=np.int64).reshape(-1, r)
-    return T.index_at(input, [constant(places, layout.device)], (0,))
+    if r == 1:
+        return T.unsqueeze(T.clone(input), 1)
+    n, skip = layout.numel, int(not with_replacement)
+    places = list(T.unbind(T.triu_indices(n, n, skip, device=layout.device)))
+    for _ in range(r - 2):  # each is continued by all positions from its last one on
+        counts = n - skip - places[-1]
+        which = T.repeat_places(counts)
+        first = places[-1] + skip - (T.cumsum(counts, 0) - counts)
+        more = T.arange(which._layout.numel, device=layout.device) + T.index_select(first, 0, which)
+        places = [*[T.index_select(each, 0, which) for each in places], more]
+    return T.index_at(input, [T.stack(places, 1)], (0,))
 
 
 @combinations.samples
 def _(make):
     yield (make(4),)
     yield make(3), 2, True
+    for r in (1, 3, 4):
+        yield make(4), r
+        yield make(3), r, True

@@ -145,6 +145,15 @@ def _(make):
 
 
 # ---------------------------------------------------------------------------------- embeddings
+def check_rows(op: str, indices: Layout) -> None:
+    if indices.dtype.name not in ("int64", "int32"):
+        raise DtypeError(
+            "{op}: Expected tensor for argument 'indices' to have one of the following scalar "
+            "types: Long, Int; but got {0.dtype} instead",
+            reason="integer index", op=op, operands=(indices,),
+        )  # fmt: skip
+
+
 @kernel(method=False, out=False)
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: Int = -1, scale_grad_by_freq: Bool = False,
@@ -161,12 +170,7 @@ def embedding(
             [1., 2.],
             [3., 4.]])
     """
-    if indices.dtype.name not in ("int64", "int32"):
-        raise DtypeError(
-            "embedding: Expected tensor for argument 'indices' to have one of the following scalar "
-            "types: Long, Int; but got {0.dtype} instead",
-            reason="integer index", op="embedding", operands=(indices,),
-        )  # fmt: skip
+    check_rows("embedding", indices)
     if weight.ndim != 2:
         raise ShapeError(f"embedding: 'weight' must be 2-D, not {tuple(weight.shape)}")
     out = L.contiguous((*indices.shape, weight.shape[1]), weight.dtype, weight.device)
@@ -188,12 +192,17 @@ def _(batch, run, weight, indices, padding_idx, scale_grad_by_freq, sparse):
 
 @embedding.derivative
 def _(g, weight_layout, indices, padding_idx, scale_grad_by_freq, sparse):
+    return table_gradient(g, indices, weight_layout, padding_idx, scale_grad_by_freq, sparse), None
+
+
+def table_gradient(
+    g: _Any, indices: _Any, table: Layout, padding_idx: int, by_freq: bool, sparse: bool
+) -> _Any:
+    """A table's gradient, of that of the rows that the indices have taken."""
     if sparse:
-        shape = tuple(weight_layout.shape)
-        result = sparse_gradients.of_embedding(g, indices, shape, padding_idx, scale_grad_by_freq)
-        return result, None
-    rows = weight_layout.shape[0]
-    return T.embedding_backward(g, indices, rows, padding_idx, scale_grad_by_freq), None
+        shape = tuple(table.shape)
+        return sparse_gradients.of_embedding(g, indices, shape, padding_idx, by_freq)
+    return T.embedding_backward(g, indices, table.shape[0], padding_idx, by_freq)
 
 
 @embedding.samples

@@ -311,9 +311,17 @@ def unfold(input: Tensor, dimension: Dim, size: Int, step: Int):
 
 @unfold.derivative
 def _(g, input_layout, dimension, size, step):
-    plain = input_layout.like(shape=tuple(input_layout.shape))
-    _, strides, _ = unfold.apply_fn([plain, dimension, size, step])
-    return T.as_strided_backward(g, plain, tuple(strides), 0)
+    base = input_layout.like(shape=tuple(input_layout.shape))
+    _, strides, _ = unfold.apply_fn([base, dimension, size, step])
+    result = None
+    for at in range(0, max(size, 1), step):  # so many elements of a window meet none of the next
+        part = T.narrow(g, -1, at, min(step, size - at))
+        where = tuple(part._layout.shape), tuple(strides), at * strides[-1]
+        if result is None:
+            result = T.embed_strided(part, base.numel, *where[1:])
+        else:
+            T.add_(T.strided_view(result, *where), part)
+    return T.view(result, tuple(base.shape))
 
 
 @unfold.samples
@@ -321,4 +329,5 @@ def _(make):
     yield make(7), 0, 3, 2
     yield make(3, 6), 1, 3, 1
     yield make(6, 2), 0, 2, 3
+    yield make(2, 11), 1, 7, 2
     yield (make(3), 0, 4, 1), {}, RuntimeError, "maximum size"

@@ -15,12 +15,13 @@ from antorcha.core import dtypes
 from antorcha.core.device import backend
 from antorcha.core.shapes import may_overlap
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Folds, lies_alike
+from antorcha.lang.kernels import Folds
 from antorcha.ops.kinds.record import T
 from antorcha.ops.kinds.reduction import Folding
 from antorcha.ops.statistics import norm_fold
 from antorcha.ops.update_step import CountStep, UpdateSet, runs_together
 from antorcha.runtime.call.plan import remember, table
+from antorcha.runtime.memory.layout import lies_alike
 from antorcha.runtime.tensor import Tensor
 
 _plans: dict[Any, Any] = table()

@@ -21,11 +21,11 @@ from antorcha.core.lazy import lazy
 from antorcha.core.shapes import may_overlap
 from antorcha.errors import ShapeError
 from antorcha.lang import expr as E
-from antorcha.lang.kernels import Pointwise, Updates, lies_alike
+from antorcha.lang.kernels import Pointwise, Updates
 from antorcha.ops.kinds.operands import common_device
 from antorcha.ops.kinds.record import T
 from antorcha.runtime.call.plan import remember, table
-from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.layout import Layout, lies_alike
 from antorcha.runtime.tensor import Tensor
 
 ops_user = lazy("antorcha.ops.kinds.user")

@@ -322,6 +322,11 @@ def reshaped(input: TensorType, sizes: _Any) -> _Any:
     layout = input._layout
     if view_strides(layout.shape, layout.strides, sizes) is not None:
         return T.view(input, sizes)
+    return copied(input, sizes)
+
+
+def copied(input: TensorType, sizes: _Any) -> _Any:
+    """A copy, in order, with another shape."""
     result = T.unsafe_view(T.clone(input, memory_format="contiguous"), sizes)
     result._base = None  # nobody else sees the copy
     return result

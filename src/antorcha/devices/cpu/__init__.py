@@ -22,6 +22,7 @@ from antorcha.devices.numpy_semantics.host import HostBackend, compile_host
 from antorcha.lang.kernels import (
     Arrange,
     Attention,
+    Bags,
     Bins,
     Check,
     Conv,
@@ -45,6 +46,7 @@ from antorcha.lang.kernels import (
     Search,
     Select,
     Sort,
+    TrianglePlaces,
 )
 from antorcha.lang.layer_kernels import Ctc, GridSample
 from antorcha.runtime.memory.layout import Layout
@@ -78,6 +80,7 @@ TEMPLATES: dict[type, Template] = {
     Resample: _deferred("resample", "compile_resample"),
     Gather: _deferred("gather", "compile_gather"),
     Scatter: _deferred("gather", "compile_scatter"),
+    Bags: _deferred("bags", "compile_bags"),
     Sort: _deferred("sort", "compile_sort"),
     Search: _deferred("search", "compile_search"),
     Select: _deferred("select", "compile_select"),
@@ -86,6 +89,7 @@ TEMPLATES: dict[type, Template] = {
     Bins: _deferred("search", "compile_bins"),
     Arrange: _deferred("arrange", "compile_arrange"),
     Range: _deferred("ranges", "compile_range"),
+    TrianglePlaces: _deferred("ranges", "compile_triangle_places"),
     Check: _deferred("check", "compile_check"),
     Ctc: _deferred("ctc", "compile_ctc"),
     GridSample: _deferred("grid_sample", "compile_grid_sample"),
@@ -96,6 +100,7 @@ class CpuBackend(HostBackend):
     """The CPU: templates first, NumPy for the rest."""
 
     samples_grids = True
+    folds_bags = True
 
     def compile(self, what: Description, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
         template = TEMPLATES.get(type(what))

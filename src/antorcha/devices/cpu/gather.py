@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from antorcha.core import dtypes
 from antorcha.core.loops import collapse
 from antorcha.core.shapes import broadcast_strides
 from antorcha.core.structs import replace, struct
 from antorcha.devices.cpu.gather_walk import (
-    ADD,
     FILL,
+    FOLDS,
     GET,
     NOTHING,
     SET,
@@ -21,12 +22,16 @@ from antorcha.devices.cpu.gather_walk import (
     walk_kernel,
 )
 from antorcha.devices.cpu.native import NativeKernel, compile_native
+from antorcha.devices.cpu.pointwise import compile_pointwise
 from antorcha.devices.cpu.template import words_of
 from antorcha.devices.emit import Unsupported
-from antorcha.lang.kernels import Gather, Launch, Scatter
+from antorcha.lang import expr as E
+from antorcha.lang.kernels import Gather, Launch, Pointwise, Scatter
 from antorcha.lang.native import f64, i64
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.storage import new_storage
+from antorcha.runtime.sequence import Sequence as Steps
 
 
 @struct
@@ -47,7 +52,47 @@ def compile_gather(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> 
 
 
 def compile_scatter(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    if what.fold == "mean":
+        return compile_mean(what, outs, ins)
     return compile_native(what, scatter_kernel(what, outs, ins), outs, ins)
+
+
+def compile_mean(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> Launch:
+    """A sum, divided by the number of what has arrived at each element."""
+    (out,), (x, index, _) = outs, ins
+    if what.at is not None or what.source != 2 or x.dtype.kind not in "fiu":
+        raise Unsupported
+    wide, many = dtypes.int64, L.contiguous(out.shape, dtypes.int64, out.device)
+    one = L.contiguous((1,), wide, out.device)
+    ones = L.layout(index.shape, (0,) * index.ndim, wide, out.device)
+    add = compile_scatter(replace(what, fold="add"), outs, ins)
+    count = compile_scatter(replace(what, fold="add", own=True), [many], [many, index, ones])
+    begin, each = [
+        compile_pointwise(Pointwise((E.const(number, wide),)), [layout], [])
+        for number, layout in ((int(what.own), many), (1, one))
+    ]
+    work = x.dtype
+    if work.itemsize < 8:
+        work = wide if work.kind != "f" else dtypes.float32 if work.itemsize < 4 else work
+    total, n = E.input_(0, work), E.cast(E.maximum(E.input_(1, wide), 1), work)
+    mean = total / n if work.kind == "f" else total // n
+    divide = compile_pointwise(Pointwise((mean,)), outs, [out, many])
+
+    def write(steps: Steps, to: list[int], given: list[int]) -> None:
+        start = steps.constant(0)
+        counts = [steps.allocate(many.nbytes, new_storage), start]
+        single = [steps.allocate(one.nbytes, new_storage), start]
+        steps.into(add.into, *to, *given)
+        steps.into(begin.into, *counts)
+        steps.into(each.into, *single)
+        steps.into(count.into, *counts, *counts, *given[2:4], *single)
+        steps.into(divide.into, *to, *to, *counts)
+
+    into, fresh = Steps(8), Steps(6)
+    write(into, [0, 1], [*range(2, 8)])
+    room = fresh.allocate(out.nbytes, new_storage)
+    write(fresh, [room, fresh.constant(0)], [*range(6)])
+    return Launch(fresh.bound(room), into.bound())
 
 
 def gather_kernel(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
@@ -61,7 +106,7 @@ def gather_kernel(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> N
 
 
 def scatter_kernel(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:
-    if what.fold not in (SET, ADD) or not what.own:
+    if what.fold not in (SET, *FOLDS):
         raise Unsupported
     if not what.dims:
         return scatter_kernel(replace(what, dims=(0,)), flattened(outs), flattened(ins))
@@ -75,7 +120,7 @@ def scatter_kernel(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) ->
     if what.at is None:
         mode = FILL if isinstance(source, type) else what.fold
         return element_kernel(mode, what, outs[0], indices[0], source, buffers)
-    if isinstance(source, type):
+    if isinstance(source, type) or not what.own:
         raise Unsupported
     return block_kernel(what.fold, what, outs[0], indices, source, buffers)
 
@@ -133,7 +178,7 @@ def element_kernel(
     dim = what.dims[0]
     across = [0 if d == dim else s for d, s in enumerate(big.strides)]
     template = partial(GatherWalk, mode, big, index, 1, negative=what.negative, number=kind,
-                       **buffers)  # fmt: skip
+                       own=getattr(what, "own", True), **buffers)  # fmt: skip
     places = [(big.shape[dim], big.strides[dim])]
     columns = [across, steps, index.strides]
     return walk(template, what, index.shape, columns, (dim, dim + 1), places, index.numel)

@@ -15,6 +15,8 @@ index tensor it is in; ``bad_index`` takes it apart again.
 
 from __future__ import annotations
 
+import copy
+import math
 from typing import Any
 
 from antorcha.devices.cpu.template import advance, odometer, pass_by, run_of
@@ -32,6 +34,7 @@ from antorcha.lang.native import (
     ptr,
     raw,
     reduce_max,
+    select,
     static,
     u64,
     vec,
@@ -41,10 +44,13 @@ from antorcha.lang.native import (
 )
 from antorcha.lang.native import struct as native_struct
 from antorcha.lang.native.machine import target
+from antorcha.lang.native.types import Ty
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run, pool_threads
 
-GET, SET, ADD, FILL = "get", "set", "add", "fill"
+GET, SET, FILL = "get", "set", "fill"
+BEGIN = "begin"  # writes what changes nothing
+FOLDS = ("add", "multiply", "max", "min")
 NOTHING = -(1 << 62)  # no index: none is skipped
 BIAS = 1 << 51
 MOST = 1 << 50
@@ -74,14 +80,15 @@ def bad_index(code: int) -> tuple[int, int]:
 class GatherWalk:
     """What the kernel is compiled for. ``at``, ``values`` and ``first`` are the buffers of the big
     tensor, the values and the first of the index tensors. ``row``: no index changes along a line;
-    ``cut``: its elements never meet in the big tensor."""
+    ``cut``: its elements never meet in the big tensor. ``own``: the big tensor's elements are
+    folded, too; else what changes nothing is written in their place first."""
 
     def __init__(
         self, mode: str, big: Layout, index: Layout, count: int, *, at: int, values: int,
         first: int, row: bool, cut: bool,
-        negative: bool = False, skips: bool = False, number: Any = None,
+        negative: bool = False, skips: bool = False, number: Any = None, own: bool = True,
     ) -> None:  # fmt: skip
-        folds = mode in (ADD, FILL)  # moving needs no more than an element's size
+        folds = mode not in (GET, SET)  # moving needs no more than an element's size
         element = NUMBERS.get(big.dtype.name) if folds else WORDS.get(big.itemsize)
         if element is None:
             raise Unsupported
@@ -91,16 +98,36 @@ class GatherWalk:
         self.logical = big.dtype.kind == "b"
         self.negative, self.skips = negative, skips
         self.row, self.cut = row, cut
+        self.begin = None if own else neutral(mode, element, self.logical)
         self.W = max(target().vector_bits // 8 // self.T.size, 4)
         self.per = 2 + count  # offsets: of the big tensor, the values, the index tensors
+        self.phases = [self]  # of a unit
+        if self.begin is not None:
+            first_phase = copy.copy(self)
+            first_phase.mode = BEGIN
+            self.phases = [first_phase, self]
 
     def __native_key__(self) -> str:
         number = None if self.N is None else self.N.name
         return (
             f"{self.T.name} {self.I.name} {self.mode} {self.K} {number} {self.at} {self.values} "
             f"{self.index} {self.logical} {self.negative} {self.skips} {self.row} {self.cut} "
-            f"{self.W}"
+            f"{self.W} {self.begin}"
         )
+
+
+def neutral(mode: str, element: Ty, logical: bool) -> float | int | None:
+    """The number that folded with another one gives that."""
+    if mode in ("add", "multiply"):
+        return int(mode == "multiply")
+    if mode not in ("max", "min"):
+        return None
+    if logical:
+        return int(mode == "min")
+    if element.kind == "f":
+        return -math.inf if mode == "max" else math.inf
+    least, most = element.bounds()
+    return least if mode == "max" else most
 
 
 # Description words. Then the steps along a line (of the big tensor, the values, each index tensor);
@@ -227,10 +254,16 @@ def number(P, at):
 
 @inline
 def folded(P, old, new):
-    """What an element, or a vector of them, becomes."""
-    if P.mode != "add":
-        return new
-    return old | new if P.logical else old + new
+    """What an element, or a vector of them, becomes. NaN is both the greatest and the least."""
+    if P.mode == "add":
+        return old | new if P.logical else old + new
+    if P.mode == "multiply":
+        return old & new if P.logical else old * new
+    if P.mode == "max":
+        return select((new > old) | (new != new), new, old)
+    if P.mode == "min":
+        return select((new < old) | (new != new), new, old)
+    return new
 
 
 @inline
@@ -240,6 +273,8 @@ def put(P, a, v, filling):
         v[0] = a[0]
     elif P.mode == "fill":
         a[0] = filling
+    elif P.mode == "begin":
+        a[0] = P.T(P.begin)
     else:
         a[0] = folded(P, a[0], v[0])
 
@@ -250,6 +285,8 @@ def put_vector(P, a, v, filling, mask):
         vstore(v, vload(a, P.W, mask), mask)
     elif P.mode == "fill":
         vstore(a, vec[P.T, P.W](filling), mask)
+    elif P.mode == "begin":
+        vstore(a, vec[P.T, P.W](P.begin), mask)
     elif P.mode == "set":
         vstore(a, vload(v, P.W, mask), mask)
     else:
@@ -296,6 +333,20 @@ def get_dense(P, a, v, p, lo, hi, size, step, coming):
         at = j + ASKED
     for j in range(at, hi):
         v[j] = a[position(P, i64(p[j]), size) * step]
+
+
+@inline
+def put_dense(P, a, v, p, lo, hi, size, step, filling):
+    """Elements lo..hi of a line, of what lies in order but for the big tensor's, which are written
+    to."""
+    at = lo + 0
+    for j in range(lo, lo + (hi - lo) // 4 * 4, 4):
+        to = [a + position(P, i64(p[j + u]), size) * step for u in static(range(4))]
+        for u in static(range(4)):
+            put(P, to[u], v + (j + u), filling)
+        at = j + 4
+    for j in range(at, hi):
+        put(P, a + position(P, i64(p[j]), size) * step, v + j, filling)
 
 
 @inline
@@ -361,11 +412,45 @@ def move_line(P, shape, steps, sizes, big, v, indices, lo, hi, coming, filling):
         if P.mode == "get":
             for k in static(range(P.K)):
                 fit = fit and all_fit(P, indices[k], lo, hi, steps[2 + k], sizes[2 * k])
-        dense = steps[0] == 0 and steps[1] == 1 and steps[2] == 1
-        if fit and P.mode == "get" and P.K == 1 and dense:
+        dense = P.K == 1 and steps[0] == 0 and steps[1] == 1 and steps[2] == 1
+        if fit and P.mode == "get" and dense:
             get_dense(P, big, v, indices[0], lo, hi, sizes[0], sizes[1], coming)
+        elif fit and not P.skips and P.mode != "get" and dense:
+            put_dense(P, big, v, indices[0], lo, hi, sizes[0], sizes[1], filling)
         elif fit:
             move_each(P, big, v, indices, lo, hi, steps, sizes, shape.skipped, filling)
+    return fit
+
+
+@inline
+def move_unit(P, work, big, filling, begin, end, lo, hi):
+    """Elements lo..hi of the lines begin..end. False if an index is bad that was not checked
+    before."""
+    shape, steps, sizes, outer = parts_of(P, work.desc)
+    fit = bool_(True)
+    index, offset = odometer(P.per, outer, shape.dims, begin)
+    r = begin + 0
+    while r < end:
+        a = big + offset[0]
+        v = ptr[P.T](work.values) + offset[1]
+        indices = indices_at(P, work.bufs, offset)
+        run = run_of(outer, shape.dims, index, end - r)
+        step = [step_of(shape, outer, k) for k in static(range(P.per))]
+        pass_by(P.per, outer, shape.dims, index, offset, run)
+        for left in range(run):
+            coming = a + step[0]
+            if P.row:
+                ahead = min(run - 1 - left, i64(AHEAD))
+                further = [ahead * step[2 + k] for k in static(range(P.K))]
+                ask_for_row(P, a + ahead * step[0], indices, further, sizes, lo, hi)
+            elif left == run - 1:
+                coming = big + offset[0]
+            if not move_line(P, shape, steps, sizes, a, v, indices, lo, hi, coming, filling):
+                fit = bool_(False)
+            a, v = a + step[0], v + step[1]
+            for k in static(range(P.K)):
+                indices[k] = indices[k] + step[2 + k]
+        r += run
     return fit
 
 
@@ -373,7 +458,7 @@ def move_line(P, shape, steps, sizes, big, v, indices, lo, hi, coming, filling):
 def move_job(u0: i64, u1: i64, args: raw, *, P) -> void:
     """Units u0..u1. A unit is a piece of each of some lines."""
     work = ptr[WalkWork](args)
-    shape, steps, sizes, outer = parts_of(P, work.desc)
+    shape = ptr[WalkShape](raw(work.desc))
     big = ptr[P.T](work.big)
     filling = number(P, work.values) if P.mode == "fill" else P.T(0)
     for u in range(u0, u1):
@@ -382,29 +467,9 @@ def move_job(u0: i64, u1: i64, args: raw, *, P) -> void:
         hi = min(lo + work.piece, shape.n)
         begin = group * work.together
         end = min(begin + work.together, work.lines)
-        index, offset = odometer(P.per, outer, shape.dims, begin)
-        r = begin + 0
-        while r < end:
-            a = big + offset[0]
-            v = ptr[P.T](work.values) + offset[1]
-            indices = indices_at(P, work.bufs, offset)
-            run = run_of(outer, shape.dims, index, end - r)
-            step = [step_of(shape, outer, k) for k in static(range(P.per))]
-            pass_by(P.per, outer, shape.dims, index, offset, run)
-            for left in range(run):
-                coming = a + step[0]
-                if P.row:
-                    ahead = min(run - 1 - left, i64(AHEAD))
-                    further = [ahead * step[2 + k] for k in static(range(P.K))]
-                    ask_for_row(P, a + ahead * step[0], indices, further, sizes, lo, hi)
-                elif left == run - 1:
-                    coming = big + offset[0]
-                if not move_line(P, shape, steps, sizes, a, v, indices, lo, hi, coming, filling):
-                    work.failed = 1
-                a, v = a + step[0], v + step[1]
-                for k in static(range(P.K)):
-                    indices[k] = indices[k] + step[2 + k]
-            r += run
+        for Q in static(P.phases):
+            if not move_unit(Q, work, big, filling, begin, end, lo, hi):
+                work.failed = 1
 
 
 @inline

@@ -1,4 +1,4 @@
-"""The template of Range: evenly spaced numbers."""
+"""The templates of Range, evenly spaced numbers, and TrianglePlaces, rows and columns."""
 
 from __future__ import annotations
 
@@ -9,20 +9,27 @@ from typing import Any
 from antorcha.devices.cpu.native import NativeKernel, compile_native
 from antorcha.devices.cpu.template import Work, work_of
 from antorcha.devices.emit import Unsupported
-from antorcha.lang.kernels import Launch, Range
+from antorcha.lang.kernels import Launch, Range, TrianglePlaces
 from antorcha.lang.native import (
     address,
     f32,
     f64,
+    first,
     i8,
     i16,
     i32,
     i64,
+    inline,
+    lanes,
     native,
     ptr,
     raw,
+    select,
+    target,
     u8,
+    vec,
     void,
+    vstore,
 )
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
@@ -74,3 +81,52 @@ def compile_range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> La
         range_kernel, {**static, "END": what.end is not None}, (out.numel, *numbers)
     )
     return compile_native(what, kernel, outs, ins)
+
+
+# -------------------------------------------------------------------------------------- triangles
+@inline
+def ends_of(desc, row):
+    """The columns of a row: the first, and the end. desc: rows, columns, diagonal, is it upper?,
+    elements."""
+    across = min(max(row + desc[2] + (1 - desc[3]), i64(0)), desc[1])
+    upper = desc[3] != 0
+    return select(upper, across, i64(0)), select(upper, desc[1], across)
+
+
+@native
+def triangle_job(u0: i64, u1: i64, args: raw, *, T, W) -> void:
+    """The elements of rows u0..u1."""
+    work = ptr[Work](args)
+    desc = work.desc
+    at = i64(0)
+    for row in range(u0):
+        lo, hi = ends_of(desc, row)
+        at += hi - lo
+    rows = ptr[T](work.bufs[0]) + at
+    columns = rows + desc[4]
+    for row in range(u0, u1):
+        lo, hi = ends_of(desc, row)
+        for j in range(lo, hi, W):
+            few = first(W, hi - j)
+            vstore(rows + (j - lo), vec[T, W](row), few)
+            vstore(columns + (j - lo), vec[T, W](lanes(i64, W) + j), few)
+        rows = rows + (hi - lo)
+        columns = columns + (hi - lo)
+
+
+@native
+def triangle_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
+    work = work_of(bufs, desc)
+    least = max(PIECE // max(desc[1], 1), 1)
+    pool_run(address(triangle_job, T=T, W=W), desc[0], least, raw(work))
+    return 0
+
+
+def compile_triangle_places(
+    what: TrianglePlaces, outs: Sequence[Layout], ins: Sequence[Any]
+) -> Launch:
+    T = TYPES[outs[0].dtype.name]
+    count = outs[0].shape[1]
+    desc = (what.rows, what.columns, what.diagonal, int(what.side == "upper"), count)
+    static = {"T": T, "W": target().vector_bits // 64}
+    return compile_native(what, NativeKernel(triangle_kernel, static, desc), outs, ins)

@@ -31,10 +31,10 @@ from antorcha.devices.gpu.pointwise import (
     store_piece,
 )
 from antorcha.devices.gpu.reduce import fold_team
-from antorcha.lang.kernels import Folds, Updates, lies_alike
+from antorcha.lang.kernels import Folds, Updates
 from antorcha.lang.native import i64, inline, native, ptr, select, static, void
 from antorcha.lang.native.grid import PARAMETER_WORDS, block, device_pointer, thread
-from antorcha.runtime.memory.layout import Layout
+from antorcha.runtime.memory.layout import Layout, lies_alike
 
 MOST_ELEMENTS = 8  # of a thread
 EACH_FOLDED = 64  # elements that a thread folds

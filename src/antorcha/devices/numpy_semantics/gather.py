@@ -1,4 +1,4 @@
-"""Gather and Scatter with NumPy."""
+"""Gather, Scatter and Bags with NumPy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from antorcha.lang.kernels import Gather, Scatter
+from antorcha.lang.kernels import Bags, Gather, Scatter
 from antorcha.runtime.memory.layout import Layout
 
 Array = np.ndarray[Any, Any]
@@ -119,3 +119,32 @@ def _bounds(dtype: np.dtype[Any]) -> tuple[Any, Any]:
         info = np.iinfo(dtype)
         return info.min, info.max
     return (False, True) if dtype.kind == "b" else (-np.inf, np.inf)
+
+
+def compute_bags(what: Bags, outs: Sequence[Layout]) -> Compute:
+    count = outs[0].shape[0]
+
+    def compute(values: list[Any]) -> list[Array]:
+        x, index, *rest = values
+        bad = (index < 0) | (index >= len(x))
+        if bad.any():
+            raise what.refuse(int(index[bad][0]), 0)
+        starts = np.arange(count) * what.size if what.size is not None else rest.pop(0)
+        ends = [*starts[1:], len(index)]
+        kept = np.ones(len(index), bool) if what.skipped is None else index != what.skipped
+        result = np.zeros((count, x.shape[1]), x.dtype)
+        best = np.full(result.shape, -1, np.int64)
+        for b, (lo, hi) in enumerate(zip(starts, ends, strict=True)):
+            chosen = lo + np.flatnonzero(kept[lo:hi])
+            rows = x[index[chosen]] * rest[0][chosen, None] if rest else x[index[chosen]]
+            if not len(chosen):
+                continue
+            if what.fold == "max":
+                first = np.argmax(rows, 0)
+                best[b] = chosen[first]
+                result[b] = np.take_along_axis(rows, first[None], 0)[0]
+            else:
+                result[b] = rows.sum(0) if what.fold == "sum" else rows.mean(0)
+        return [result, best][: len(outs)]
+
+    return compute

@@ -22,7 +22,7 @@ from antorcha.devices.numpy_semantics.conv import compute_conv, compute_unfold
 from antorcha.devices.numpy_semantics.ctc import compute_ctc
 from antorcha.devices.numpy_semantics.draw import compute_draw
 from antorcha.devices.numpy_semantics.fourier import compute_fourier
-from antorcha.devices.numpy_semantics.gather import compute_gather, compute_scatter
+from antorcha.devices.numpy_semantics.gather import compute_bags, compute_gather, compute_scatter
 from antorcha.devices.numpy_semantics.pooling import compute_pooling
 from antorcha.devices.numpy_semantics.resample import compute_resample
 from antorcha.devices.numpy_semantics.select import compute_bins, compute_replace, compute_select
@@ -32,6 +32,7 @@ from antorcha.lang.kernels import (
     Arrange,
     Attention,
     AttentionGradient,
+    Bags,
     Bins,
     Check,
     Conv,
@@ -57,6 +58,7 @@ from antorcha.lang.kernels import (
     Search,
     Select,
     Sort,
+    TrianglePlaces,
     Unfold,
     Updates,
     is_dynamic,
@@ -406,6 +408,11 @@ def _range(what: Range, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     return compute
 
 
+def _triangle_places(what: TrianglePlaces, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
+    find: Any = np.tril_indices if what.side == "lower" else np.triu_indices
+    return lambda values: [np.stack(find(what.rows, what.diagonal, what.columns))]
+
+
 def _check(what: Check, outs: Sequence[Layout], ins: Sequence[Any]) -> Compute:
     def compute(values: list[Any]) -> list[Any]:
         (v,) = values
@@ -425,10 +432,11 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Pointwise: _pointwise, Updates: _updates, Reduce: _reduce, Folds: _folds, Rows: _rows,
     Scan: _scan, Host: _host, Matrices: _host, Fourier: _of_outs(compute_fourier), MatMul: _matmul,
     Conv: _conv, Pooling: _of_outs(compute_pooling), Gather: _of_outs(compute_gather),
-    Scatter: _of_outs(compute_scatter), Sort: _of_outs(compute_sort),
+    Scatter: _of_outs(compute_scatter), Bags: _of_outs(compute_bags), Sort: _of_outs(compute_sort),
     Search: _of_outs(compute_search), Select: _of_outs(compute_select),
     Replace: _of_outs(compute_replace), Distinct: _of_outs(compute_distinct),
     Bins: _of_outs(compute_bins), Arrange: _arrange, Range: _range, Check: _check,
+    TrianglePlaces: _triangle_places,
     Unfold: _of_outs(compute_unfold), Resample: _of_outs(compute_resample),
     Attention: _of_outs(compute_attention),
     AttentionGradient: _of_outs(compute_attention_gradient), Draw: compute_draw,

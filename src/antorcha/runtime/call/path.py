@@ -131,6 +131,10 @@ def plan_alone(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], write: bo
     if plan is None:
         plan = op.make_plan(values, None)
     outs = tuple([bare(layout, None) for layout in plan.outs])
+    if plan.kind in (VIEW, VIEWS):
+        source = operands[0]
+        for out in outs:
+            out._base = source if source._base is None else source._base
     if _wants(plan, operands):
         for out in outs:  # who is asked whether gradients are wanted says it
             out._rg = out._layout.dtype.kind in "fc"

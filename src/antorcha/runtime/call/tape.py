@@ -35,6 +35,7 @@ class Tape:
         self.start = self.steps.constant(0)
         self.places: dict[int, tuple[int, int]] = {}  # by identity of a tensor
         self.fresh: set[int] = set()  # identities of tensors over memory of their own
+        self.rooms: set[int] = set()  # the places of that memory
         self.saved: dict[int, tuple[int, int]] = {}  # by position: what the rule may unpack
         self.numbers: dict[int, int] = {}  # by identity of a number among the arguments
         self.floats: dict[int, int] = {}  # the same of those that any op may be given
@@ -43,6 +44,7 @@ class Tape:
         self.held: list[Any] = []  # an identity is one only while its object lives
         self.calls: list[Any] = []
         """What ran: plan, operands, the kernel's arguments, the numbers, the results."""
+        self.writes = 0  # how many of them are to memory from elsewhere
         self.why = ""
 
     def put(self, tensor: Tensor, storage: int, offset: int) -> None:
@@ -56,6 +58,14 @@ class Tape:
         """Says where a tensor is that has memory of its own."""
         self.put(tensor, storage, self.start)
         self.fresh.add(id(tensor))
+        self.rooms.add(storage)
+
+    def is_fresh(self, tensor: Tensor) -> bool:
+        """Is it over memory of its own, as it is or seen in another way by nobody else?"""
+        if id(tensor) in self.fresh:
+            return True
+        place = self.places.get(id(tensor))
+        return place is not None and tensor._base is None and place[0] in self.rooms
 
     def put_number(self, number: Any, place: int) -> None:
         if id(number) in self.numbers:
@@ -113,6 +123,8 @@ class Tape:
         ins = None if found is None else self._arguments(plan, operands, flat)
         if found is None or ins is None or not self._may_write(found[0]):
             self.fail(f"{plan.op.name}_ writes in place")
+            self.writes += 1
+            self.calls.append((plan, operands, flat, (), (operands[0],)))
             return
         self.calls.append((plan, operands, flat, (), ()))
         self.steps.into(plan.into, *found, *ins)

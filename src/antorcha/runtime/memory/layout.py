@@ -198,6 +198,15 @@ def contiguous(shape: tuple[int, ...], dtype: DType, device: Device) -> Layout:
     return found
 
 
+def lies_alike(one: Layout, other: Layout) -> bool:
+    """Do two tensors have the same elements at the same distances, in one piece? (The other one's
+    elements do not overlap.)"""
+    if one.shape != other.shape or one.high - one.low != one.numel:
+        return False
+    pairs = zip(one.shape, one.strides, other.strides, strict=True)
+    return all([n == 1 or a == b for n, a, b in pairs])
+
+
 def same(a: Layout, b: Layout) -> bool:
     """Whether two layouts say the same (they need not be the same object after a flush)."""
     return a is b or (

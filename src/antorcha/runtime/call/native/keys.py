@@ -1,10 +1,10 @@
 """Keys: a call's arguments as words, by which its plan is found.
 
-A tensor's word is its layout, a number's is its value, that of a string, a dtype or a device is the
-object itself; a tuple or a list is its length and then its items; the last word is the mode, where
-that makes a difference. Each word has a kind, so that 1,
-1.0 and True differ. Keyword arguments follow, each after its name. What is none of these (a
-subclass, an array, a tensor whose fields were tampered with) has no key: the call is for Python.
+A tensor's word is its layout, a number's is its value, that of a string, a dtype, a device or a
+memory format is the object itself; a tuple or a list is its length and then its items; the last
+word is the mode, where that makes a difference. Each word has a kind, so that 1, 1.0 and True
+differ. Keyword arguments follow, each after its name. What is none of these (a subclass, an array,
+a tensor whose fields were tampered with) has no key: the call is for Python.
 
 Owns nothing; the tensors and objects in a key are the caller's.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from antorcha.core import dtypes
 from antorcha.core.device import Device
+from antorcha.core.formats import memory_format
 from antorcha.core.shapes import Size
 from antorcha.lang.native import (
     ExternData,
@@ -68,6 +69,7 @@ str_type = ExternData("PyUnicode_Type", u8)
 DOTS_OBJECT = ExternData("_Py_EllipsisObject", u8)
 dtype_type = Global("antorcha_dtype_type", raw)
 device_type = Global("antorcha_device_type", raw)
+format_type = Global("antorcha_format_type", raw)  # torch.memory_format, a str
 size_type = Global("antorcha_size_type", raw)  # torch.Size, a tuple
 
 
@@ -168,6 +170,8 @@ def add_argument(key: ptr[Key], o: raw) -> bool:
         ptr[f64](word)[0] = bits
         return add_word(key, FLOAT, word[0])
     if kind == raw(str_type) or kind == dtype_type[0] or kind == device_type[0]:
+        return add_word(key, OBJECT, i64(o))
+    if kind == format_type[0]:
         return add_word(key, OBJECT, i64(o))
     return add_plain(key, o) or add_tensor(key, o)
 
@@ -292,4 +296,5 @@ def install() -> None:
     """Tells the machine code which objects are compared as such."""
     dtype_type.refer_to(dtypes.dtype)
     device_type.refer_to(Device)
+    format_type.refer_to(memory_format)
     size_type.refer_to(Size)

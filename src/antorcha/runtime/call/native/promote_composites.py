@@ -214,7 +214,7 @@ class CallAlone:
             result = self.op.in_python(*args, **kwargs)
         if said:
             raise Untold("it warns")
-        if noted.why and not (symbols is None and _counts_alone(noted)):
+        if noted.why and not (symbols is None and (_counts_alone(noted) or _writes_alone(noted))):
             raise Untold(noted.why)
         return noted, result
 
@@ -240,13 +240,16 @@ class CallAlone:
             whole = same(outs, results) and not any(map(is_symbol, flat))
             if whole and _once_each(operands, at):
                 mine = [None if o is None else self.tensors[at[id(o)]] for o in operands]
-                return Ran(self, Call(plan, mine, flat, numbers), pack)
+                writes = noted.writes > 0
+                return Ran(self, Call(plan, mine, flat, numbers, writes=writes), pack)
+        if noted.why:
+            raise Untold(noted.why)
         return self._several(noted, results, pack)
 
     def _several(self, noted: tape.Tape, results: list[Tensor], pack: Any) -> Ran:
         """All that it runs as one sequence, whose results are memory of their own."""
-        once = {id(each) for each in results}
-        if not once <= noted.fresh or len(once) < len(results):
+        once = {noted.places[id(each)][0] for each in results if noted.is_fresh(each)}
+        if len(once) < len(results):
             raise Untold("a result is a view, from elsewhere, or given twice")
         if any([t._rg for t in results]):
             raise Untold("a graph records several kernels")
@@ -263,6 +266,11 @@ class CallAlone:
 def _counts_alone(noted: tape.Tape) -> bool:
     """Has just one plan run, whose results' sizes depend on the data?"""
     return len(noted.calls) == 1 and isinstance(noted.calls[0][0].fresh, CountedLaunch)
+
+
+def _writes_alone(noted: tape.Tape) -> bool:
+    """Has nothing run but a plan over its first operand?"""
+    return len(noted.calls) == noted.writes == 1
 
 
 def _once_each(operands: Sequence[Any], at: dict[int, int]) -> bool:

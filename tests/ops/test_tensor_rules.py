@@ -101,6 +101,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "igamma": (lambda x: antorcha.igamma(antorcha.ones(3), x), (3,)),
     "igammac": (lambda x: antorcha.igammac(antorcha.ones(3), x), (3,)),
     "imaginary_part": (lambda x: (x * (1 + 2j)).imag, (3,)),
+    "full_rank_solution": (lambda a, b: antorcha.linalg.lstsq(a, b).solution, (4, 3), (4, 2)),
     "linalg_eig": (lambda x: antorcha.linalg.eig(x)[0], (3, 3)),
     "max_windows3d": (lambda x: F.max_pool3d(x, 2), (1, 1, 4, 4, 4)),
     "max_windows_backward": (lambda x: F.max_pool2d(x, 2), (1, 1, 4, 4)),

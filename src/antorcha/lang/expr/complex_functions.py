@@ -59,9 +59,10 @@ def rsqrt(z: Pair) -> Pair:
 @in_float64
 def _any_power(a: Pair, b: Pair) -> Pair:
     re, im = pairs.exp(pairs.mul(b, log(a)))
-    at_zero = (a[0] == 0) & (a[1] == 0)
-    at_exponent_zero = E.cast((b[0] == 0) & (b[1] == 0), re.dtype)
-    return E.where(at_zero, at_exponent_zero, re), E.where(at_zero, 0, im)
+    at_zero, up, none = (a[0] == 0) & (a[1] == 0), b[0] > 0, (b[0] == 0) & (b[1] == 0)
+    size = E.where(up, 0.0, E.where(none, 1.0, E.where(b[0] < 0, math.inf, math.nan)))
+    turn = E.where(up | none, 0.0, math.nan)
+    return E.where(at_zero, size, re), E.where(at_zero, turn, im)
 
 
 def power(a: Pair, b: Pair) -> Pair:

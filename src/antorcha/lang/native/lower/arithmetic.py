@@ -229,7 +229,8 @@ class Arithmetic(Conversions):
             return self.const(0, ty)
         safe, none = self.safe_divisor(a, b)
         whole, rest = self._quotient(a, safe, op == "div")
-        if ty.scalar.kind == "i" and ty.scalar.size == 8:  # it may be the integer beside
+        by_floats = b.literal is None and self._float_for_quotients(ty) is not None
+        if by_floats and ty.scalar.kind == "i" and ty.scalar.size == 8:  # or the integer beside
             whole, rest = self._stepped("add", whole, rest, safe, safe)
             whole, rest = self._stepped("sub", whole, rest, safe, a)
         return self._chosen(op, whole, rest, none)

@@ -19,13 +19,14 @@ SIZE = 3
 WAYS = ("all", "the first", "all but the first")
 CHUNKS = 4
 ONE_BY_ONE = {
-    "batch_norm_node", "counts_of", "gru_sequence", "histc", "lstm_sequence", "nonzero_columns",
-    "rnn_relu_sequence", "rnn_tanh_sequence", "selected", "unique_parts",
+    "batch_norm_node", "counts_of", "fold_bags", "gru_sequence", "histc", "largest_of_bags",
+    "lstm_sequence", "nonzero_columns", "rnn_relu_sequence", "rnn_tanh_sequence", "selected",
+    "unique_parts", "weigh_bags",
 }  # fmt: skip
 """The ops of some of whose calls the examples are run one by one."""
 LOOKED_AT = {
     "binary_cross_entropy", "gaussian_nll_loss", "istft", "max_unpool1d", "max_unpool2d",
-    "max_unpool3d", "segment_reduce", "unique_consecutive",
+    "max_unpool3d", "repeat_interleave", "repeat_places", "segment_reduce", "unique_consecutive",
 }  # fmt: skip
 """The functions that look at their arguments' contents."""
 

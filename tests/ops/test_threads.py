@@ -27,7 +27,8 @@ THREADS = (1, 2, 3, 8)
 SAMPLES = 2  # of a record
 SIZE, SIDES, LARGEST = 100_000, 20_000, 1_000_000
 """Elements of the largest operand, of one of whose dims all grow, and of any result."""
-HEAVY = {"index_fill", "index_put", "nuclear_norm", "ormqr", "pdist", "pinverse"}
+HEAVY = {"fold_bags", "index_fill", "index_put", "largest_of_bags", "nuclear_norm", "ormqr",
+         "pdist", "pinverse", "weigh_bags"}  # fmt: skip
 """What takes long for its size, as all of ``linalg`` does: it gets smaller operands."""
 UNWRITTEN = ("empty", "gru_sequence", "lstm_sequence")
 """What leaves some of its fresh memory as it is (a sequence: steps beyond those it was told of)."""

@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 from antorcha.autograd import no_grad
-from antorcha.core import dtypes
+from antorcha.core import dtypes, modes
 from antorcha.core.device import backend
 from antorcha.errors import MissingFeature, ShapeError, ValueRangeError, no_such_name, warn
 from antorcha.ops.bags import bag_of_each
@@ -141,7 +141,7 @@ def embedding_bag(
     input, weights = input.reshape(-1), per_sample_weights
     if weights is not None:
         weights = weights.reshape(-1).to(weight.dtype)
-    if getattr(backend(weight.device), "folds_bags", False):
+    if getattr(backend(weight.device), "folds_bags", False) and not modes.batched:
         table = weight if weight.stride(1) == 1 else weight.contiguous()
         if weights is not None:
             return T.weigh_bags(table, input, starts, weights, count, *counts)

@@ -1,8 +1,8 @@
 """The template of Sort: whole orders, the first of them, and elements of a given rank.
 
-A short line is sorted by insertion, a longer one by merging, a long one by radix, a digit at a
-time from the least, leaving out the digits that all keys share. An element of a given rank in a
-long line is found by radix from the greatest digit, keeping the keys that may be it.
+Of a short line each element is compared with all, a long one is sorted by radix, a digit at a time
+from the least, leaving out the digits that all keys share. An element of a given rank is found by
+bisection (``sort_rank``).
 
 Positions come from the kernel's own scratch memory only: an operand that another thread writes to
 meanwhile gives a wrong order, and nothing worse.
@@ -26,34 +26,38 @@ from antorcha.devices.cpu.sort_keys import (
     words_in,
 )
 from antorcha.devices.cpu.sort_long import LONGEST, one_line
+from antorcha.devices.cpu.sort_rank import count_less, is_equal, key_of_rank, place_of
 from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, Sort
 from antorcha.lang.native import (
     address,
     ctz,
+    first,
     i64,
     inline,
+    lanes,
+    local,
     mask_bits,
     memset,
     native,
     ptr,
     raw,
+    select,
     static,
     struct,
     u64,
     vec,
     vload,
     void,
+    vstore,
 )
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
 
-RUN = 16
-"""Elements that are sorted by insertion, before they are merged."""
-MERGED = 128
-"""The longest line that is merged."""
+COUNTED = 128
+"""The longest line of which each element is compared with all."""
 FEW = 16
 """So many greatest elements are kept in order while a line is read."""
 SIFTED = 256
@@ -78,52 +82,34 @@ class SortTask:
 
 
 # ---------------------------------------------------------------------------------------- sorting
-@inline
-def insertion(K, a, p, lo, hi):
-    for i in range(lo + 1, hi):
-        word = a[i]
-        position = p[i] if K.wide else i64(0)
-        j = i + 0
-        while j > lo and a[j - 1] > word:
-            move_word(K, a, p, j, a, p, j - 1)
-            j -= 1
-        a[j] = word
-        if K.wide:
-            p[j] = position
-
-
 @native
-def merge_sort(a: ptr[u64], p: ptr[i64], b: ptr[u64], q: ptr[i64], n: i64, *, K) -> i64:
-    """Sorts a (and p) into itself (gives 0) or b (gives 1)."""
-    for lo in range(0, n, RUN):
-        insertion(K, a, p, lo, min(lo + RUN, n))
-    width = i64(RUN)
-    side = i64(0)
-    while width < n:
-        for lo in range(0, n, 2 * width):
-            mid = min(lo + width, n)
-            hi = min(mid + width, n)
-            i = lo + 0
-            j = mid + 0
-            for k in range(lo, hi):
-                if i < mid and (j >= hi or a[i] <= a[j]):
-                    move_word(K, b, q, k, a, p, i)
-                    i += 1
-                else:
-                    move_word(K, b, q, k, a, p, j)
-                    j += 1
-        a, b = b, a
-        p, q = q, p
-        side = 1 - side
-        width = 2 * width
-    return side
+def count_sort(a: ptr[u64], p: ptr[i64], b: ptr[u64], q: ptr[i64], n: i64, *, K) -> void:
+    """Sorts a (and p) into b (and q): an element's place is how many come before it."""
+    W = static(8)
+    places = local(i64, W)
+    for lo in range(0, n, W):
+        few = first(W, n - lo)
+        words = vload(a + lo, W, few)
+        before = vec[i64, W](0)
+        for j in range(lo):  # of equal ones, those in front come before it
+            before = before + select(vec[u64, W](a[j]) <= words, i64(1), i64(0))
+        for j in range(lo, min(lo + W, n)):
+            other = vec[u64, W](a[j])
+            ahead = (other == words) & (vec[i64, W](j - lo) < lanes(i64, W))
+            before = before + select((other < words) | ahead, i64(1), i64(0))
+        for j in range(lo + W, n):
+            before = before + select(vec[u64, W](a[j]) < words, i64(1), i64(0))
+        vstore(places, before)
+        for k in range(min(n - lo, W)):
+            move_word(K, b, q, places[k], a, p, lo + k)
 
 
 @native
 def radix_sort(
     a: ptr[u64], p: ptr[i64], b: ptr[u64], q: ptr[i64], count: ptr[i64], n: i64, *, K, BITS
 ) -> i64:
-    """The same, a digit of BITS bits at a time, from the least."""
+    """Sorts a (and p) into itself (gives 0) or b (gives 1), a digit of BITS bits at a time, from
+    the least."""
     R = static(1 << BITS)
     digits = static(-(-K.bits // BITS))
     memset(raw(count), 0, digits * R * 8)
@@ -159,43 +145,14 @@ def radix_sort(
 @inline
 def sort_words(K, a, p, b, q, count, n):
     """Sorts n words; gives where they are now: 0 for a, 1 for b."""
-    side = i64(0)
-    if n <= RUN:
-        insertion(K, a, p, 0, n)
-    elif n <= MERGED:
-        side = merge_sort(a, p, b, q, n, K=K)
+    side = i64(1)
+    if n <= COUNTED:
+        count_sort(a, p, b, q, n, K=K)
     elif n < LONG:
         side = radix_sort(a, p, b, q, count, n, K=K, BITS=8)
     else:
         side = radix_sort(a, p, b, q, count, n, K=K, BITS=8 if K.bits <= 16 else 11)
     return side
-
-
-@native
-def narrow_down(
-    a: ptr[u64], p: ptr[i64], b: ptr[u64], q: ptr[i64], count: ptr[i64], n: i64, rank: i64, *, K
-) -> i64:
-    """Leaves in b (and q) the elements whose key is that of the given rank, in their order, and
-    gives the rank among them. a stays as it is."""
-    for d in static(range(K.bits // 8)):
-        shift = static(K.base + K.bits - 8 - 8 * d)
-        memset(raw(count), 0, 256 * 8)
-        for i in range(n):
-            at = i64(a[i] >> shift & 255)
-            count[at] = count[at] + 1
-        digit = i64(0)
-        while digit < 255 and rank >= count[digit]:
-            rank -= count[digit]
-            digit += 1
-        k = i64(0)
-        for i in range(n):
-            if i64(a[i] >> shift & 255) == digit:
-                move_word(K, b, q, k, a, p, i)
-                k += 1
-        n = k
-        a = b
-        p = q
-    return rank
 
 
 # ------------------------------------------------------------------------------------------ lines
@@ -220,19 +177,24 @@ def line_offsets(row, walk, dims):
 
 @inline
 def read_line(K, a, p, x, n, step):
-    """The words of a line; gives how many elements are NaN, where that matters."""
-    nan = i64(0)
+    """The words of a line."""
     if step == 1:
         for i in range(n):
             put_word(K, a, p, i, key_of(K, x[i]), i)
     else:
         for i in range(n):
             put_word(K, a, p, i, key_of(K, x[i * step]), i)
-    if K.kind == "f" and (K.mode == "median" or K.mode == "nanmedian"):
+
+
+@inline
+def read_keys(K, keys, x, n, step):
+    """The keys of a line."""
+    if step == 1:
         for i in range(n):
-            if a[i] >> K.base == K.ones:
-                nan += 1
-    return nan
+            keys[i] = key_of(K, x[i])
+    else:
+        for i in range(n):
+            keys[i] = key_of(K, x[i * step])
 
 
 @inline
@@ -263,28 +225,26 @@ def keep_few(K, a, p, b, q, n, wanted):
 
 
 @inline
-def keep_least(K, a, p, b, q, count, n, wanted):
-    """The least ``wanted`` of n words, in the order in which they stand in a, in b; gives the
-    greatest key among them."""
-    rank = narrow_down(a, p, b, q, count, n, wanted - 1, K=K)
-    edge = b[0] >> K.base
+def keep_least(K, a, p, b, q, n, wanted):
+    """The least ``wanted`` of n words, in the order in which they stand in a, in b, which has room
+    for one more; gives the greatest key among them."""
+    less = local(i64, 1)
+    edge = key_of_rank(a, b, n, wanted - 1, less, T=u64)
+    equals = wanted - less[0]
     k = i64(0)
     for i in range(n):
-        key = a[i] >> K.base
-        keep = key < edge
-        if key == edge and rank >= 0:
-            rank -= 1
-            keep = True
-        if keep:
-            move_word(K, b, q, k, a, p, i)
-            k += 1
-    return edge
+        word = a[i]
+        equal = word == edge
+        move_word(K, b, q, k, a, p, i)
+        k += i64((word < edge) | (equal & (equals > 0)))
+        equals -= i64(equal)
+    return edge >> K.base
 
 
 @inline
 def keep_top(K, a, p, b, q, count, n, wanted):
     """The least ``wanted`` of n words, in order; gives where they are: 0 for a, 1 for b."""
-    keep_least(K, a, p, b, q, count, n, wanted)
+    keep_least(K, a, p, b, q, n, wanted)
     # b is whole: a serves as its other side
     return 1 - sort_words(K, b, q, a, p, count, wanted)
 
@@ -312,7 +272,7 @@ def sift(K, a, p, b, q, count, x, n, wanted):
     room = max(4 * wanted, i64(SIFTED))
     for i in range(room):
         put_word(K, a, p, i, key_of(K, x[i]), i)
-    edge = keep_least(K, a, p, b, q, count, room, wanted)
+    edge = keep_least(K, a, p, b, q, room, wanted)
     side = i64(1)
     kept = wanted + 0
     at = room + 0
@@ -335,11 +295,54 @@ def sift(K, a, p, b, q, count, x, n, wanted):
                     put_word(K, a, p, kept, key, i)
                     kept += 1
             at = n + 0
-        edge = keep_least(K, a, p, b, q, count, kept, wanted)
+        edge = keep_least(K, a, p, b, q, kept, wanted)
         kept = wanted + 0
     # the least are in b, which is a where the two were changed
     found = 1 - sort_words(K, b, q, a, p, count, wanted)
     return found if side == 1 else 1 - found
+
+
+@inline
+def place_of_rank(K, t, keys, b, x):
+    """Where the element of a line is that is the median, or of the task's rank."""
+    U = static(K.U)
+    n = t.n
+    rank = t.rank + 0
+    read_keys(K, keys, x, n, t.step_x)
+    if K.mode != "kth":
+        numbers = n + 0
+        if K.kind == "f":
+            numbers = count_less(U, keys, n, U(K.ones))  # (no number's key is all ones)
+        rank = max(numbers - 1, i64(0)) // 2
+        if K.mode == "median" and numbers < n:
+            rank = numbers + 0
+    less = local(i64, 1)
+    key = U(key_of_rank(ptr[u64](keys), b, n, rank, less, T=U))
+    return place_of(U, keys, n, is_equal, key, rank - less[0])
+
+
+@inline
+def commonest(K, t, a, p, b, q, count, x):
+    """Where the last of the commonest elements of a line is; a NaN equals none."""
+    n = t.n
+    read_line(K, a, p, x, n, t.step_x)
+    if sort_words(K, a, p, b, q, count, n) == 1:
+        a = b
+        p = q
+    most = i64(0)
+    run = i64(0)
+    last = i64(0)
+    before = u64(0)
+    for i in range(n):
+        key = a[i] >> K.base
+        alike = key == before
+        if K.kind == "f":
+            alike = alike & (key != u64(K.ones))
+        run = select(alike, run + 1, i64(1))
+        last = select(run > most, i, last)
+        most = max(most, run)
+        before = key
+    return place(K, a, p, last)
 
 
 @native
@@ -360,16 +363,15 @@ def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
         values = ptr[static(K.U)](work.bufs[0]) + at_v
         indices = ptr[i64](work.bufs[1]) + at_i
         sifted = t.step_x == 1 and n >= 4 * SIFTED and 8 * t.out <= n
-        nan = i64(0)
-        if K.mode != "top" or not sifted:
-            nan = read_line(K, a, p, x, n, t.step_x)
         if K.mode == "sort" or K.mode == "top":
+            if K.mode == "sort" or not sifted:
+                read_line(K, a, p, x, n, t.step_x)
             side = i64(1)
             if K.mode == "top" and sifted:
                 side = sift(K, a, p, b, q, count, x, n, t.out)
-            elif K.mode == "top" and t.out <= FEW and n > RUN:
+            elif K.mode == "top" and t.out <= FEW and n > FEW:
                 keep_few(K, a, p, b, q, n, t.out)
-            elif K.mode == "top" and n > MERGED and t.out <= n // 4:
+            elif K.mode == "top" and n > COUNTED and t.out <= n // 4:
                 side = keep_top(K, a, p, b, q, count, n, t.out)
             else:
                 side = sort_words(K, a, p, b, q, count, n)
@@ -378,19 +380,11 @@ def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
             else:
                 write_line(K, t, b, q, t.out, x, values, indices)
         else:
-            rank = t.rank + 0
-            if K.mode == "median":
-                rank = n - nan if nan > 0 else (n - 1) // 2
-            elif K.mode == "nanmedian":
-                rank = max(n - nan - 1, 0) // 2
-            if n <= MERGED:
-                if sort_words(K, a, p, b, q, count, n) == 0:
-                    at = place(K, a, p, rank)
-                else:
-                    at = place(K, b, q, rank)
+            at = i64(0)
+            if K.mode == "mode":
+                at = commonest(K, t, a, p, b, q, count, x)
             else:
-                left = narrow_down(a, p, b, q, count, n, rank, K=K)
-                at = place(K, b, q, left)
+                at = place_of_rank(K, t, ptr[static(K.U)](a), b, x)
             values[0] = x[at * t.step_x]
             if K.indices:
                 indices[0] = at
@@ -415,7 +409,7 @@ def sort_kernel(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> Nativ
     d = what.dim
     if d is None and input.contiguous:
         d, input = 0, L.contiguous((input.numel,), input.dtype, input.device)
-    if d is None or what.kind == "mode" or not outs[0].numel or not has_order(input):
+    if d is None or not outs[0].numel or not has_order(input):
         raise Unsupported
     shape = tuple(input.shape) or (1,)
     steps = [_steps_of(layout, shape, d) for layout in (input, *outs)]

@@ -20,13 +20,22 @@ from antorcha.devices.cpu.sort_keys import (
     Keys,
     has_order,
     key_of,
+    keys_of_words,
     move_word,
     place,
     put_word,
     words_in,
 )
 from antorcha.devices.cpu.sort_long import LONGEST, one_line
-from antorcha.devices.cpu.sort_rank import count_less, is_equal, key_of_rank, place_of
+from antorcha.devices.cpu.sort_rank import (
+    count_less,
+    is_at_most,
+    is_equal,
+    is_less,
+    key_of_rank,
+    lanes_that,
+    place_of,
+)
 from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, Sort
 from antorcha.lang.native import (
@@ -85,23 +94,25 @@ class SortTask:
 @native
 def count_sort(a: ptr[u64], p: ptr[i64], b: ptr[u64], q: ptr[i64], n: i64, *, K) -> void:
     """Sorts a (and p) into b (and q): an element's place is how many come before it."""
-    W = static(8)
-    places = local(i64, W)
+    U = static(K.U)
+    W = static(64 // K.U.size)
+    keys = local(U, COUNTED)
+    places = local(U, COUNTED)
+    keys_of_words(K, keys, a, n)
     for lo in range(0, n, W):
-        few = first(W, n - lo)
-        words = vload(a + lo, W, few)
-        before = vec[i64, W](0)
+        mine = vload(keys + lo, W)
+        before = vec[U, W](0)
         for j in range(lo):  # of equal ones, those in front come before it
-            before = before + select(vec[u64, W](a[j]) <= words, i64(1), i64(0))
+            before = before + select(vec[U, W](keys[j]) <= mine, U(1), U(0))
         for j in range(lo, min(lo + W, n)):
-            other = vec[u64, W](a[j])
-            ahead = (other == words) & (vec[i64, W](j - lo) < lanes(i64, W))
-            before = before + select((other < words) | ahead, i64(1), i64(0))
+            other = vec[U, W](keys[j])
+            ahead = (other == mine) & (vec[U, W](U(j - lo)) < lanes(U, W))
+            before = before + select((other < mine) | ahead, U(1), U(0))
         for j in range(lo + W, n):
-            before = before + select(vec[u64, W](a[j]) < words, i64(1), i64(0))
-        vstore(places, before)
-        for k in range(min(n - lo, W)):
-            move_word(K, b, q, places[k], a, p, lo + k)
+            before = before + select(vec[U, W](keys[j]) < mine, U(1), U(0))
+        vstore(places + lo, before)
+    for i in range(n):
+        move_word(K, b, q, i64(places[i]), a, p, i)
 
 
 @native
@@ -165,9 +176,12 @@ def line_offsets(row, walk, dims):
     w = i64(0)
     for back in range(dims):
         d = 4 * (dims - 1 - back)
-        size = walk[d]
-        above = rest // size
-        here = rest - above * size
+        here = rest + 0
+        above = i64(0)
+        if back < dims - 1:  # (a division takes its time)
+            size = walk[d]
+            above = rest // size
+            here = rest - above * size
         x += here * walk[d + 1]
         v += here * walk[d + 2]
         w += here * walk[d + 3]
@@ -207,38 +221,54 @@ def write_line(K, t, a, p, n, x, values, indices):
 
 
 @inline
+def insert_word(K, b, q, j, a, p, i):
+    """Puts the i-th word of a among the j in order in b."""
+    word = a[i]
+    while j > 0 and b[j - 1] > word:
+        move_word(K, b, q, j, b, q, j - 1)
+        j -= 1
+    move_word(K, b, q, j, a, p, i)
+
+
+@inline
 def keep_few(K, a, p, b, q, n, wanted):
     """The least ``wanted`` of n words, in order, in b."""
-    kept = i64(0)
-    for i in range(n):
-        word = a[i]
-        if kept < wanted or word < b[kept - 1]:
-            j = kept + 0
-            if kept == wanted:
-                j -= 1
-            else:
-                kept += 1
-            while j > 0 and b[j - 1] > word:
-                move_word(K, b, q, j, b, q, j - 1)
-                j -= 1
-            move_word(K, b, q, j, a, p, i)
+    for i in range(wanted):
+        insert_word(K, b, q, i + 0, a, p, i)
+    last = wanted - 1
+    for at in range(wanted, n, 8):
+        some = lanes_that(u64, a, at, n, is_less, b[last])
+        while some != 0:
+            i = at + i64(ctz(some))
+            some = some & (some - 1)
+            if a[i] < b[last]:
+                insert_word(K, b, q, last + 0, a, p, i)
 
 
 @inline
 def keep_least(K, a, p, b, q, n, wanted):
     """The least ``wanted`` of n words, in the order in which they stand in a, in b, which has room
     for one more; gives the greatest key among them."""
+    keys = ptr[static(K.U)](b)
+    keys_of_words(K, keys, a, n)
     less = local(i64, 1)
-    edge = key_of_rank(a, b, n, wanted - 1, less, T=u64)
+    edge = key_of_rank(raw(keys), raw(keys), n, wanted - 1, less, T=K.U)
     equals = wanted - less[0]
+    last = (edge + 1 << K.base) - 1  # of the words with that key
     k = i64(0)
-    for i in range(n):
-        word = a[i]
-        equal = word == edge
-        move_word(K, b, q, k, a, p, i)
-        k += i64((word < edge) | (equal & (equals > 0)))
-        equals -= i64(equal)
-    return edge >> K.base
+    for at in range(0, n, 64):
+        some = u64(0)
+        for part in static(range(0, 64, 8)):
+            if at + part < n:
+                some = some | lanes_that(u64, a, at + part, n, is_at_most, last) << part
+        while some != 0:
+            i = at + i64(ctz(some))
+            some = some & (some - 1)
+            equal = a[i] >> K.base == edge
+            move_word(K, b, q, k, a, p, i)
+            k += i64(not equal or equals > 0)
+            equals -= i64(equal)
+    return edge
 
 
 @inline
@@ -317,7 +347,7 @@ def place_of_rank(K, t, keys, b, x):
         if K.mode == "median" and numbers < n:
             rank = numbers + 0
     less = local(i64, 1)
-    key = U(key_of_rank(ptr[u64](keys), b, n, rank, less, T=U))
+    key = U(key_of_rank(raw(keys), raw(b), n, rank, less, T=U))
     return place_of(U, keys, n, is_equal, key, rank - less[0])
 
 
@@ -371,7 +401,7 @@ def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
                 side = sift(K, a, p, b, q, count, x, n, t.out)
             elif K.mode == "top" and t.out <= FEW and n > FEW:
                 keep_few(K, a, p, b, q, n, t.out)
-            elif K.mode == "top" and n > COUNTED and t.out <= n // 4:
+            elif K.mode == "top" and n > FEW and t.out <= n // 2:
                 side = keep_top(K, a, p, b, q, count, n, t.out)
             else:
                 side = sort_words(K, a, p, b, q, count, n)

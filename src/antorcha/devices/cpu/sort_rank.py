@@ -16,6 +16,7 @@ from antorcha.lang.native import (
     mask_bits,
     native,
     ptr,
+    raw,
     reduce_max,
     reduce_min,
     select,
@@ -45,6 +46,11 @@ def lanes_that(T, a, i, n, compare, bounds):
 @inline
 def is_less(T, keys, edge):
     return keys < vec[T, static(64 // T.size)](edge)
+
+
+@inline
+def is_at_most(T, keys, edge):
+    return keys <= vec[T, static(64 // T.size)](edge)
 
 
 @inline
@@ -109,9 +115,9 @@ def place_of(T, a, n, compare, bounds, nth):
 
 
 @native
-def key_of_rank(a: ptr[u64], b: ptr[u64], n: i64, rank: i64, less: ptr[i64], *, T) -> u64:
-    """The key at a rank in the order of n keys of type T at a, which stay; b has room for a quarter
-    of them. ``less`` gets the number of lesser keys."""
+def key_of_rank(a: raw, b: raw, n: i64, rank: i64, less: ptr[i64], *, T) -> u64:
+    """The key at a rank in the order of n keys of type T at a. b may be a, or else they stay, and b
+    has room for a quarter of them. ``less`` gets the number of lesser keys."""
     keys = ptr[T](a)
     low, high = range_of(T, keys, n)
     below = i64(0)  # of the keys at hand, those less than low

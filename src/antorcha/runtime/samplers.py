@@ -32,6 +32,7 @@ from antorcha.lang.native import (
     sqrt,
     static,
     struct,
+    u32,
     u64,
     vec,
     vload,
@@ -142,6 +143,8 @@ def fill_normal_few(
 
 
 f32x8 = vec[f32, 8]
+f64x8 = vec[f64, 8]
+u32x8 = vec[u32, 8]
 i32x8 = vec[i32, 8]
 LOG = (
     7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
@@ -398,10 +401,11 @@ def fill_bernoulli_each(
 
 # ---- integers
 @inline
-def remainder(x, width, inverse):
-    """x % width for x < 2**32: the quotient by a multiplication, which may be off by one."""
-    r = x - i64(f64(x) * inverse) * width
-    r = select(r < 0, r + width, r)
+def remainders(x, width, inverse):
+    """x % width of 8 numbers: the quotients by a multiplication, which may be off by one."""
+    multiple = u32x8(f64x8(x) * inverse) * width
+    r = x - multiple
+    r = select(multiple > x, r + width, r)
     return select(r >= width, r - width, r)
 
 
@@ -411,18 +415,19 @@ def fill_integers(
 ) -> i64:
     """base + draw % width, from 32-bit draws; width 0 takes the whole draw."""
     data = ptr[T](out)
-    w = i64(width)
-    if w == 0:
-        w = 1 << 32
-    inverse = 1.0 / f64(w)
+    w = u32x8(u32(width))
+    inverse = f64x8(1.0 / f64(width))
     done = 0
     while done < n:
         if g.left == 1:
             refill(g)
         m = min(g.left - 1, n - done)
         words = g.out + g.next
-        for k in range(m):
-            data[done + k] = T(remainder(i64(words[k]), w, inverse) + base)
+        for k in range(0, m, 8):
+            x = vload(words + k, 8)
+            if width >> 32 == 0 and width != 0:
+                x = remainders(x, w, inverse)
+            vstore(data + done + k, vec[T, 8](vec[i64, 8](x) + base), first(8, m - k))
         g.next += m
         g.left -= m
         done += m

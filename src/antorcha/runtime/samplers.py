@@ -39,6 +39,7 @@ from antorcha.lang.native import (
     void,
     vstore,
 )
+from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.mt19937 import Twister, draw, draw64, refill, uniform32, uniform64
 from antorcha.runtime.pool import pool_run
 
@@ -464,22 +465,51 @@ def fill_permutation(
     return 0
 
 
+@inline
+def running_sums(weights, table, categories, P, ROWS):
+    """The running sums of some rows of weights, divided by the last one. (One row's additions wait
+    for one another.)"""
+    totals = [P(0) for _ in static(range(ROWS))]
+    for k in range(categories):
+        for r in static(range(ROWS)):
+            totals[r] = totals[r] + weights[r * categories + k]
+            table[r * categories + k] = totals[r]
+    for r in static(range(ROWS)):
+        sums = table + r * categories
+        for k in range(0, categories, 16):
+            few = first(16, categories - k)
+            vstore(sums + k, vload(sums + k, 16, few) / vec[P, 16](totals[r]), few)
+        sums[categories - 1] = P(1)
+
+
 @native
 def fill_choices(
-    g: ptr[Twister], out: raw, n: i64, _a: f64, _b: f64, cumulative: u64, categories: i64, *, P
+    g: ptr[Twister], out: raw, n: i64, samples: f64, _b: f64, weights: u64, categories: i64, *, P
 ) -> i64:
-    """For each of n, where a uniform falls in a cumulative distribution that ends in 1."""
+    """For each of n, where a uniform falls in the running sums of its row's weights, of which so
+    many samples are drawn. Gives 1 without memory for the sums."""
     data = ptr[i64](out)
-    table = ptr[P](cumulative)
-    for i in range(n):
-        u = uniform64(g)
-        left = 0
-        right = categories
-        while right > left:
-            middle = left + (right - left) // 2
-            if f64(table[middle]) < u:
-                left = middle + 1
-            else:
-                right = middle
-        data[i] = left
+    table = ptr[P](allocate(4 * categories * P.size))
+    if table is None:
+        return 1
+    many = i64(samples)
+    for row in range(n // many):
+        at = row & 3
+        w = ptr[P](raw(weights)) + row * categories
+        if at == 0 and row + 4 <= n // many:
+            running_sums(w, table, categories, P, 4)
+        elif at == 0 or row - at + 4 > n // many:
+            running_sums(w, table + at * categories, categories, P, 1)
+        sums = table + at * categories
+        for i in range(row * many, row * many + many):
+            u = uniform64(g)
+            left = i64(0)
+            size = categories + 0
+            while size > 0:  # (selects, for a branch would be mispredicted half the time)
+                half = size // 2
+                behind = f64(sums[left + half]) < u
+                left = select(behind, left + half + 1, left)
+                size = select(behind, size - half - 1, half)
+            data[i] = left
+    release(raw(table))
     return 0

@@ -41,7 +41,6 @@ from antorcha.lang.kernels import Launch, Sort
 from antorcha.lang.native import (
     address,
     ctz,
-    first,
     i64,
     inline,
     lanes,

@@ -373,31 +373,33 @@ def in_order(P, states):
 
 
 @inline
-def fold_together(P, ins, steps, shape, fold_words, acc, rows, index, offset, lo, whole, many):
-    """Rows from the first on, so `many` at a time, folded into the first `whole` accumulators: one
-    is read and written once for all of them. Gives the row after the last one."""
+def fold_together(
+    P, ins, steps, shape, fold_words, acc, rows, index, offset, lo, results, mask, many
+):  # fmt: skip
+    """Rows from the first on, so `many` at a time, folded into some results' accumulators: one is
+    read and written once for all of them. Gives the row after the last one."""
     q, end = rows
+    begin, stop = results
     while q + many <= end:
         at = [next_row(P, shape, steps, fold_words, index, offset, lo) for _ in static(range(many))]
-        for i in range(0, whole, P.width):
-            states = [lifted_row(P, ins, at[r], steps, q + r, i, None) for r in static(range(many))]
+        for i in range(begin, stop, P.width):
+            states = [lifted_row(P, ins, at[r], steps, q + r, i, mask) for r in static(range(many))]
             put(P, acc, i, appended(P, loaded(P, acc, i), in_order(P, states)))
         q += many
     return q
 
 
 @inline
-def fold_edge(P, ins, steps, shape, fold_words, acc, q0, q1, lo, at, m):
-    """Rows q0..q1 folded into the accumulators from `at` on, which fill no vector."""
-    mask = first(P.width, m - at)
+def fold_results(P, ins, steps, shape, fold_words, acc, q0, q1, lo, results, mask):
+    """Rows q0..q1 folded into the accumulators of some results: whole vectors, or the mask's."""
+    U = static(P.unroll)
     index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
-    state = loaded(P, acc, at)
-    for q in range(q0, q1):
-        here = [offset[k] + lo * steps[k] for k in static(range(P.nin))]
-        one = lifted_row(P, ins, here, steps, q, at, mask)
-        keep(P, state, appended(P, state, one))
-        advance(P.nin, fold_words, shape.fold_dims, index, offset)
-    put(P, acc, at, state)
+    q = fold_together(
+        P, ins, steps, shape, fold_words, acc, (q0, q1), index, offset, lo, results, mask, U
+    )
+    fold_together(
+        P, ins, steps, shape, fold_words, acc, (q, q1), index, offset, lo, results, mask, 1
+    )
 
 
 @inline
@@ -405,13 +407,10 @@ def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
     """Rows q0..q1 folded into the strip of accumulators: m results from the inner kept index lo."""
     whole = m // P.width * P.width
     if whole > 0:
-        index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
-        q = fold_together(
-            P, ins, steps, shape, fold_words, acc, (q0, q1), index, offset, lo, whole, P.unroll
-        )
-        fold_together(P, ins, steps, shape, fold_words, acc, (q, q1), index, offset, lo, whole, 1)
+        fold_results(P, ins, steps, shape, fold_words, acc, q0, q1, lo, (i64(0), whole), None)
     if whole < m:
-        fold_edge(P, ins, steps, shape, fold_words, acc, q0, q1, lo, whole, m)
+        few = first(P.width, m - whole)
+        fold_results(P, ins, steps, shape, fold_words, acc, q0, q1, lo, (whole, m), few)
 
 
 @inline

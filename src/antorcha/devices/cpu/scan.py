@@ -6,8 +6,8 @@ When there are few long lines, each is cut into pieces that threads fold to one 
 scan with what came before as a start; their number depends on the shape alone, so the result does
 not depend on the number of threads.
 
-*Strips*: the closest elements belong to different lines, or lines are short. A strip of states is carried side by side
-while rows go by, each lane in order.
+*Strips*: the closest elements belong to different lines, or lines are short. A strip of states is
+carried side by side while rows go by, each lane in order.
 
 *Single*: a scan that must go in order (``Scan.run``) along memory: four lines at a time, an element
 each in turn, so that their chains of merges overlap.

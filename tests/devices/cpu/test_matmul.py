@@ -36,25 +36,6 @@ def threads(request: pytest.FixtureRequest) -> Any:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
-def test_integers(dtype: str, threads: int) -> None:
-    """As NumPy's, which wrap; of few numbers and of many."""
-    draw = np.random.default_rng(0)
-    forms = itertools.cycle(itertools.product(("rows", "columns", "gaps"), repeat=2))
-    failed = []
-    for m, k, n in itertools.product((1, 3, 14, 85), (1, 17, 400), (1, 16, 33, 100)):
-        ends = np.iinfo(dtype)
-        sizes = (m, k), (k, n), (m, n)
-        a, b, c = (draw.integers(ends.min, ends.max, s, dtype, endpoint=True) for s in sizes)
-        form = next(forms)
-        x, y = laid(a, form[0]), laid(b, form[1])
-        found = torch.addmm(torch.from_numpy(c), x, y, beta=3, alpha=2).numpy()
-        right = (x @ y).numpy() == a @ b
-        if not right.all() or not (found == c * a.dtype.type(3) + (a @ b) * a.dtype.type(2)).all():
-            failed.append((m, k, n, form))
-    assert not failed
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sizes_and_layouts(dtype: str, threads: int) -> None:
     """Beside NumPy's product in float64. What lies beyond an operand's end is not multiplied."""

@@ -392,14 +392,12 @@ def fold_together(
 @inline
 def fold_results(P, ins, steps, shape, fold_words, acc, q0, q1, lo, results, mask):
     """Rows q0..q1 folded into the accumulators of some results: whole vectors, or the mask's."""
-    U = static(P.unroll)
     index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
-    q = fold_together(
-        P, ins, steps, shape, fold_words, acc, (q0, q1), index, offset, lo, results, mask, U
-    )
-    fold_together(
-        P, ins, steps, shape, fold_words, acc, (q, q1), index, offset, lo, results, mask, 1
-    )
+    q = q0 + 0
+    for many in static((P.unroll, 1)):
+        q = fold_together(
+            P, ins, steps, shape, fold_words, acc, (q, q1), index, offset, lo, results, mask, many
+        )
 
 
 @inline
@@ -582,18 +580,16 @@ def _columns(
 ) -> tuple[list[int], str, Any]:  # fmt: skip
     """Words: Shape, inner steps of the inputs and of the outputs, kept dims but the inner one,
     reduced dims."""
-    shape = layout.shape
+    ins = ops[nout:]
     inner = kept_dims[-1]
     outer = sorted([d for d in kept_dims if d != inner])
-    ins = ops[nout:]
-    kept_sizes, kept_columns = collapse_dims(outer, ops, shape)
-    sizes, columns = collapse_dims(sorted(folded), ins, shape)
-    rows = math.prod(kept_sizes)
-    folds = math.prod(sizes)
-    n = shape[inner]
-    steps = [o.strides[inner] for o in ins]
-    words = [rows, len(kept_sizes), n, folds, len(sizes), count, 1, -(-n // STRIP), *steps]
-    words += [o.strides[inner] for o in ops[:nout]]
-    words += words_of(kept_sizes, kept_columns)
-    words += words_of(sizes, columns)
-    return words, kinds_of(steps), reduce_columns
+    kept_sizes, kept_columns = collapse_dims([*outer, inner], ops, layout.shape)
+    sizes, columns = collapse_dims(sorted(folded), ins, layout.shape)
+    n = kept_sizes[-1]
+    steps = [c[-1] for c in kept_columns]
+    words = [
+        math.prod(kept_sizes[:-1]), len(kept_sizes) - 1, n, math.prod(sizes), len(sizes), count, 1,
+        -(-n // STRIP), *steps[nout:], *steps[:nout],
+    ]  # fmt: skip
+    words += words_of(kept_sizes[:-1], [c[:-1] for c in kept_columns]) + words_of(sizes, columns)
+    return words, kinds_of(steps[nout:]), reduce_columns

@@ -405,3 +405,21 @@ def test_rows_that_are_no_whole_vectors(dtype: str) -> None:
         np.testing.assert_array_equal((x + y).numpy(), one + two)
         left = np.concatenate([written.numpy()[:, :1], written.numpy()[:, n + 1 :]], 1)
         assert (left == 7).all()
+
+
+def test_every_second_element() -> None:
+    """Of memory that ends with the last one of them; longer and shorter than vectors."""
+    wrong = []
+    draw = np.random.default_rng(0)
+    for dtype in ("uint8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64"):
+        for n in (1, 2, 3, 8, 15, 16, 17, 63, 64, 65, 129, 300):
+            array = (draw.random((3, 2 * n - 1)) * 100).astype(dtype)
+            x, wanted = antorcha.from_numpy(array)[:, ::2], array[:, ::2]
+            checks = {
+                "add": np.array_equal((x + x).numpy(), wanted + wanted),
+                "clone": np.array_equal(x.contiguous().numpy(), wanted),
+                "sum": np.allclose(x.sum(1).numpy(), wanted.sum(1), 2e-3),
+                "cumsum": np.allclose(x.cumsum(0).numpy(), wanted.cumsum(0), 2e-3),
+            }
+            wrong += [(name, dtype, n) for name, ok in checks.items() if not ok]
+    assert not wrong

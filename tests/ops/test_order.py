@@ -98,7 +98,7 @@ def test_orders_as_pytorch(dtype: str) -> None:
 
 @needs_torch
 @pytest.mark.parametrize("dtype", DTYPES[1:])
-@pytest.mark.parametrize("name", ["median", "nanmedian"])
+@pytest.mark.parametrize("name", ["median", "nanmedian", "mode"])
 def test_medians_as_pytorch(name: str, dtype: str) -> None:
     import torch
 
@@ -106,12 +106,15 @@ def test_medians_as_pytorch(name: str, dtype: str) -> None:
         for a, b, dim in cases(dtype, shape):
             if not b.numel():
                 continue
+            if name == "mode":  # (PyTorch's order of NaN is none)
+                a, b = a.nan_to_num(7), b.nan_to_num(7)
             found, wanted = getattr(a, name)(dim), getattr(torch, name)(b, dim)
             same(found[0], wanted[0], signs=False)
             if b.ndim:  # which of several equal ones is nobody's business
                 there = antorcha.gather(a, dim, found[1].unsqueeze(dim)).squeeze(dim)
                 same(there, wanted[0], signs=False)
-            same(getattr(a, name)(), getattr(torch, name)(b), signs=False)
+            if name != "mode":
+                same(getattr(a, name)(), getattr(torch, name)(b), signs=False)
 
 
 @needs_torch
@@ -204,8 +207,10 @@ def test_kernels_as_plain_python(dtype: str) -> None:
     """The same source, interpreted, which checks every access."""
     for name, rest in (("sort", (0, True, True)), ("topk", (9, 0, True, True)),
                        ("topk", (40, 0, False, True)), ("kthvalue", (77, 0, False)),
-                       ("median_dim", (0, False)), ("sort", (0, False, True))):  # fmt: skip
-        x = antorcha.tensor(values(dtype, (150,), False)).to(getattr(antorcha, dtype))
+                       ("median_dim", (0, False)), ("nanmedian_dim", (0, False)),
+                       ("mode", (0, False)), ("sort", (0, False, True))):  # fmt: skip
+        repeated = name == "mode"
+        x = antorcha.tensor(values(dtype, (150,), repeated)).to(getattr(antorcha, dtype))
         planned = REGISTRY[name].apply_fn([x._layout, *rest])
         lays = [
             each if isinstance(each, L.Layout) else L.contiguous(*each, x._layout.device)

@@ -361,7 +361,7 @@ def _multinomial_result(
     return (*input.shape[:-1], num_samples), dtypes.int64
 
 
-@sampler(result=_multinomial_result)
+@sampler(result=_multinomial_result, on_tensors=True)
 def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
                 generator: Any = None):  # fmt: skip
     """``num_samples`` categories of each row, drawn by the row's weights (they need not sum to 1).
@@ -370,24 +370,66 @@ def multinomial(input: Tensor, num_samples: Int, replacement: Bool = False, *,
     tensor([1])
     """
 
-    def draw(out: DrawTarget) -> None:
-        if not out.on_host:
-            _multinomial_on_device(out, input, num_samples, replacement)
+    def draw(out: Any) -> None:
+        rows = input if input._layout.ndim == 2 else T.unsqueeze(input, 0)
+        if not rows._layout.shape[0]:
             return
-        rows = np.atleast_2d(np.asarray(input))
-        with np.errstate(invalid="ignore"):
-            most = rows.max(-1, initial=0)  # NaN where there is one
-            good = rows.min(initial=0) >= 0 and (most < np.inf).all()
-        if not good:
-            raise _bad_weight()
-        if not (most > 0).all():
+        if not rows._layout.shape[1]:
             raise _no_weight()
-        chosen = np.empty((rows.shape[0], num_samples), np.int64)
-        if chosen.size:
-            R.multinomial(out.generator, chosen.ctypes.data, rows, num_samples, replacement)
-        out.array()[...] = chosen.reshape(tuple(out.layout.shape))
+        _require_weights(out, rows)
+        if replacement and num_samples > 1:
+            found = (_choices if out.on_host else _choices_on_device)(out, rows, num_samples)
+        else:
+            found = _race(out, rows, num_samples)
+        out.write(T.view(found, out.layout.shape))
 
     return draw
+
+
+def _require_weights(out: Any, rows: Tensor) -> None:
+    least, most = T.amin(rows), T.amax(rows, -1)  # NaN where there is one
+    finite = T.all(T.lt(most, math.inf))
+    out.require(T.logical_and(T.ge(least, 0), finite), _bad_weight)
+    out.require(T.gt(T.amin(most), 0), _no_weight)
+
+
+def _race(out: Any, rows: Tensor, samples: int) -> Tensor:
+    """A race of exponential numbers, whose first ones are the samples."""
+    layout = rows._layout
+    if not out.on_host and layout.dtype is not dtypes.float64:
+        rows = T.to_dtype(rows, dtypes.float32)
+    dtype = rows._layout.dtype
+    if 0 < layout.strides[0] < layout.strides[1]:  # numbers are drawn in the order of memory
+        race = T.transpose(out.drawn("exponential", layout.shape[::-1], dtype, 1.0), 0, 1)
+    else:
+        race = out.drawn("exponential", layout.shape, dtype, 1.0)
+    score = T.div(rows, race)
+    if samples == 1:
+        return T.argmax(score, -1, True)
+    return T.topk(score, samples, -1)[1]
+
+
+def _choices(out: Any, rows: Tensor, samples: int) -> Tensor:
+    """A search in the running sums of a row."""
+    if rows._layout.dtype is not dtypes.float64:
+        rows = T.to_dtype(rows, dtypes.float32)
+    rows = T.contiguous(rows)
+    layout = rows._layout
+    count, categories = layout.shape
+    address = rows._storage.ptr + rows._offset * layout.itemsize
+    return out.drawn(
+        "choices", (count, samples), dtypes.int64, samples, categories, address, layout.dtype.name
+    )
+
+
+def _choices_on_device(out: Any, rows: Tensor, samples: int) -> Tensor:
+    """The same, as PyTorch does it for CUDA."""
+    wide = dtypes.float64 if rows._layout.dtype is dtypes.float64 else dtypes.float32
+    table = T.cumsum(T.to_dtype(rows, wide), -1)
+    table = T.div(table, T.narrow(table, -1, table._layout.shape[1] - 1, 1))
+    # (a number above 0 finds no category of weight 0)
+    drawn = out.drawn("uniform", (table._layout.shape[0], samples), wide, 0.0, 1.0)
+    return T.searchsorted(table, T.rsub(drawn, 1))
 
 
 def _bad_weight(found: int = 0) -> RandomError:
@@ -398,28 +440,6 @@ def _bad_weight(found: int = 0) -> RandomError:
 
 def _no_weight(found: int = 0) -> RandomError:
     return RandomError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
-
-
-def _multinomial_on_device(out: Any, input: Tensor, samples: int, replacement: bool) -> None:
-    """As PyTorch does it for CUDA: a search in the running sum, or a race of exponential numbers,
-    whose first ones are the samples."""
-    layout = input._layout
-    wide = dtypes.float64 if layout.dtype is dtypes.float64 else dtypes.float32
-    rows = T.to_dtype(input if layout.ndim == 2 else T.unsqueeze(input, 0), wide)
-    count, categories = rows._layout.shape
-    out.require(T.all(T.logical_and(T.ge(rows, 0), T.lt(rows, math.inf))), _bad_weight)
-    out.require(T.all(T.gt(T.amax(rows, -1), 0)), _no_weight)
-    if replacement and samples > 1:
-        table = T.cumsum(rows, -1)
-        table = T.div(table, T.narrow(table, -1, categories - 1, 1))
-        # (a number above 0 finds no category of weight 0)
-        found = T.searchsorted(
-            table, T.rsub(out.drawn("uniform", (count, samples), wide, 0.0, 1.0), 1)
-        )
-    else:
-        score = T.div(rows, out.drawn("exponential", (count, categories), wide, 1.0))
-        found = T.argmax(score, -1, True) if samples == 1 else T.topk(score, samples, -1)[1]
-    out.write(T.view(found, out.layout.shape))
 
 
 @multinomial.errors

@@ -467,39 +467,14 @@ def randperm(gen: Generator, address: int, n: int, dtype_name: str) -> None:
     _fill(gen, address, n, dtype_name, "fill_permutation", 0.0, 0.0)
 
 
-def multinomial(
-    gen: Generator,
-    address: int,
-    probabilities: np.ndarray[Any, Any],
-    samples: int,
-    replacement: bool,
-) -> None:
-    """For each row of probabilities (rows, categories), `samples` categories: int64 at address."""
-    p = np.ascontiguousarray(np.atleast_2d(probabilities))
-    rows, categories = p.shape
-    wide = p if p.dtype in (np.float32, np.float64) else p.astype(np.float32)
-    most = wide.max(-1, initial=0)
-    if not (wide.min(initial=0) >= 0 and ((most > 0) & (most < np.inf)).all()):
-        raise RandomError(
-            "multinomial: probabilities must be finite, not negative, and not all zero in a row"
-        )
-    out = _at(address, rows * samples, np.dtype(np.int64)).reshape(rows, samples)
-    if replacement and samples > 1:
-        sampler = _address("fill_choices", P=_TYPES[wide.dtype.name])
-        for row in range(rows):
-            table = np.cumsum(wide[row], dtype=wide.dtype)
-            table /= table[-1]
-            table[-1] = 1
-            gen.sample(sampler, out[row].ctypes.data, samples, u=table.ctypes.data, i=categories)
-    else:
-        race = np.empty_like(p)
-        fill_exponential(gen, race.ctypes.data, race.size, p.dtype.name)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = np.divide(p, race, out=race)
-        if samples == 1:
-            out[:, 0] = score.argmax(-1)
-        else:
-            out[:] = np.argsort(-score, axis=-1, kind="stable")[:, :samples]
+def fill_choices(
+    gen: Generator, address: int, n: int, _dtype_name: str, samples: int, categories: int,
+    weights: int, weights_dtype_name: str,
+) -> None:  # fmt: skip
+    """Categories, ``samples`` of each row of weights (float32 or float64, side by side); int64."""
+    sampler = _address("fill_choices", P=_TYPES[weights_dtype_name])
+    if gen.sample(sampler, address, n, samples, u=weights, i=categories):
+        raise MemoryError(f"multinomial: no memory for sums of {categories} weights")
 
 
 # ---- by name
@@ -513,6 +488,7 @@ SAMPLERS: dict[str, Callable[..., None]] = {
     "bernoulli": fill_bernoulli,
     "random": fill_random,
     "permutation": randperm,
+    "choices": fill_choices,
 }
 """What draws each distribution that a ``Draw`` names."""
 PARTS = {"complex64": "float32", "complex128": "float64"}

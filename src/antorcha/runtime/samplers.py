@@ -32,12 +32,14 @@ from antorcha.lang.native import (
     sqrt,
     static,
     struct,
+    u32,
     u64,
     vec,
     vload,
     void,
     vstore,
 )
+from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.mt19937 import Twister, draw, draw64, refill, uniform32, uniform64
 from antorcha.runtime.pool import pool_run
 
@@ -142,6 +144,8 @@ def fill_normal_few(
 
 
 f32x8 = vec[f32, 8]
+f64x8 = vec[f64, 8]
+u32x8 = vec[u32, 8]
 i32x8 = vec[i32, 8]
 LOG = (
     7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
@@ -398,10 +402,11 @@ def fill_bernoulli_each(
 
 # ---- integers
 @inline
-def remainder(x, width, inverse):
-    """x % width for x < 2**32: the quotient by a multiplication, which may be off by one."""
-    r = x - i64(f64(x) * inverse) * width
-    r = select(r < 0, r + width, r)
+def remainders(x, width, inverse):
+    """x % width of 8 numbers: the quotients by a multiplication, which may be off by one."""
+    multiple = u32x8(f64x8(x) * inverse) * width
+    r = x - multiple
+    r = select(multiple > x, r + width, r)
     return select(r >= width, r - width, r)
 
 
@@ -411,18 +416,19 @@ def fill_integers(
 ) -> i64:
     """base + draw % width, from 32-bit draws; width 0 takes the whole draw."""
     data = ptr[T](out)
-    w = i64(width)
-    if w == 0:
-        w = 1 << 32
-    inverse = 1.0 / f64(w)
+    w = u32x8(u32(width))
+    inverse = f64x8(1.0 / f64(width))
     done = 0
     while done < n:
         if g.left == 1:
             refill(g)
         m = min(g.left - 1, n - done)
         words = g.out + g.next
-        for k in range(m):
-            data[done + k] = T(remainder(i64(words[k]), w, inverse) + base)
+        for k in range(0, m, 8):
+            x = vload(words + k, 8)
+            if width >> 32 == 0 and width != 0:
+                x = remainders(x, w, inverse)
+            vstore(data + done + k, vec[T, 8](vec[i64, 8](x) + base), first(8, m - k))
         g.next += m
         g.left -= m
         done += m
@@ -459,22 +465,51 @@ def fill_permutation(
     return 0
 
 
+@inline
+def running_sums(weights, table, categories, P, ROWS):
+    """The running sums of some rows of weights, divided by the last one. (One row's additions wait
+    for one another.)"""
+    totals = [P(0) for _ in static(range(ROWS))]
+    for k in range(categories):
+        for r in static(range(ROWS)):
+            totals[r] = totals[r] + weights[r * categories + k]
+            table[r * categories + k] = totals[r]
+    for r in static(range(ROWS)):
+        sums = table + r * categories
+        for k in range(0, categories, 16):
+            few = first(16, categories - k)
+            vstore(sums + k, vload(sums + k, 16, few) / vec[P, 16](totals[r]), few)
+        sums[categories - 1] = P(1)
+
+
 @native
 def fill_choices(
-    g: ptr[Twister], out: raw, n: i64, _a: f64, _b: f64, cumulative: u64, categories: i64, *, P
+    g: ptr[Twister], out: raw, n: i64, samples: f64, _b: f64, weights: u64, categories: i64, *, P
 ) -> i64:
-    """For each of n, where a uniform falls in a cumulative distribution that ends in 1."""
+    """For each of n, where a uniform falls in the running sums of its row's weights, of which so
+    many samples are drawn. Gives 1 without memory for the sums."""
     data = ptr[i64](out)
-    table = ptr[P](cumulative)
-    for i in range(n):
-        u = uniform64(g)
-        left = 0
-        right = categories
-        while right > left:
-            middle = left + (right - left) // 2
-            if f64(table[middle]) < u:
-                left = middle + 1
-            else:
-                right = middle
-        data[i] = left
+    table = ptr[P](allocate(4 * categories * P.size))
+    if table is None:
+        return 1
+    many = i64(samples)
+    for row in range(n // many):
+        at = row & 3
+        w = ptr[P](raw(weights)) + row * categories
+        if at == 0 and row + 4 <= n // many:
+            running_sums(w, table, categories, P, 4)
+        elif at == 0 or row - at + 4 > n // many:
+            running_sums(w, table + at * categories, categories, P, 1)
+        sums = table + at * categories
+        for i in range(row * many, row * many + many):
+            u = uniform64(g)
+            left = i64(0)
+            size = categories + 0
+            while size > 0:  # (selects, for a branch would be mispredicted half the time)
+                half = size // 2
+                behind = f64(sums[left + half]) < u
+                left = select(behind, left + half + 1, left)
+                size = select(behind, size - half - 1, half)
+            data[i] = left
+    release(raw(table))
     return 0

@@ -117,10 +117,14 @@ class Job:
 def turn(S, p, lane_step, k, b, few, lanes, to, W, mask):
     """A square of ``pack``: lanes b.. of L (or the mask's) by the few steps from k on."""
     L = static(S.L)
+    # (a masked load from memory that is not there takes long)
     rows = [
-        vload(p + (b + i) * lane_step + k, L, first(L, few if b + i < lanes else i64(0)))
+        vload(
+            p + min(b + i, lanes - 1) * lane_step + k, L,
+            first(L, few if b + i < lanes else i64(0)),
+        )
         for i in static(range(S.L))
-    ]
+    ]  # fmt: skip
     rows = transposed(S.L, rows)
     for q in static(range(S.L)):
         if q < few:

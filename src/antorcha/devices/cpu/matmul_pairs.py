@@ -118,7 +118,7 @@ def turn_pairs(S, src, lane_step, p, b, left, count, dst, W):
     """A square of pairs that follow each other in memory: L lanes, up to L pairs of each."""
     rows = [
         vload(
-            ptr[u32](raw(src + (b + i) * lane_step)) + p, S.L,
+            ptr[u32](raw(src + min(b + i, count - 1) * lane_step)) + p, S.L,
             first(S.L, left if b + i < count else i64(0)),
         )
         for i in static(range(S.L))

@@ -373,31 +373,31 @@ def in_order(P, states):
 
 
 @inline
-def fold_together(P, ins, steps, shape, fold_words, acc, rows, index, offset, lo, whole, many):
-    """Rows from the first on, so `many` at a time, folded into the first `whole` accumulators: one
-    is read and written once for all of them. Gives the row after the last one."""
+def fold_together(
+    P, ins, steps, shape, fold_words, acc, rows, index, offset, lo, results, mask, many
+):  # fmt: skip
+    """Rows from the first on, so `many` at a time, folded into some results' accumulators: one is
+    read and written once for all of them. Gives the row after the last one."""
     q, end = rows
+    begin, stop = results
     while q + many <= end:
         at = [next_row(P, shape, steps, fold_words, index, offset, lo) for _ in static(range(many))]
-        for i in range(0, whole, P.width):
-            states = [lifted_row(P, ins, at[r], steps, q + r, i, None) for r in static(range(many))]
+        for i in range(begin, stop, P.width):
+            states = [lifted_row(P, ins, at[r], steps, q + r, i, mask) for r in static(range(many))]
             put(P, acc, i, appended(P, loaded(P, acc, i), in_order(P, states)))
         q += many
     return q
 
 
 @inline
-def fold_edge(P, ins, steps, shape, fold_words, acc, q0, q1, lo, at, m):
-    """Rows q0..q1 folded into the accumulators from `at` on, which fill no vector."""
-    mask = first(P.width, m - at)
+def fold_results(P, ins, steps, shape, fold_words, acc, q0, q1, lo, results, mask):
+    """Rows q0..q1 folded into the accumulators of some results: whole vectors, or the mask's."""
     index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
-    state = loaded(P, acc, at)
-    for q in range(q0, q1):
-        here = [offset[k] + lo * steps[k] for k in static(range(P.nin))]
-        one = lifted_row(P, ins, here, steps, q, at, mask)
-        keep(P, state, appended(P, state, one))
-        advance(P.nin, fold_words, shape.fold_dims, index, offset)
-    put(P, acc, at, state)
+    q = q0 + 0
+    for many in static((P.unroll, 1)):
+        q = fold_together(
+            P, ins, steps, shape, fold_words, acc, (q, q1), index, offset, lo, results, mask, many
+        )
 
 
 @inline
@@ -405,13 +405,10 @@ def fold_strip(P, ins, steps, shape, fold_words, acc, q0, q1, lo, m):
     """Rows q0..q1 folded into the strip of accumulators: m results from the inner kept index lo."""
     whole = m // P.width * P.width
     if whole > 0:
-        index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
-        q = fold_together(
-            P, ins, steps, shape, fold_words, acc, (q0, q1), index, offset, lo, whole, P.unroll
-        )
-        fold_together(P, ins, steps, shape, fold_words, acc, (q, q1), index, offset, lo, whole, 1)
+        fold_results(P, ins, steps, shape, fold_words, acc, q0, q1, lo, (i64(0), whole), None)
     if whole < m:
-        fold_edge(P, ins, steps, shape, fold_words, acc, q0, q1, lo, whole, m)
+        few = first(P.width, m - whole)
+        fold_results(P, ins, steps, shape, fold_words, acc, q0, q1, lo, (whole, m), few)
 
 
 @inline
@@ -583,18 +580,16 @@ def _columns(
 ) -> tuple[list[int], str, Any]:  # fmt: skip
     """Words: Shape, inner steps of the inputs and of the outputs, kept dims but the inner one,
     reduced dims."""
-    shape = layout.shape
+    ins = ops[nout:]
     inner = kept_dims[-1]
     outer = sorted([d for d in kept_dims if d != inner])
-    ins = ops[nout:]
-    kept_sizes, kept_columns = collapse_dims(outer, ops, shape)
-    sizes, columns = collapse_dims(sorted(folded), ins, shape)
-    rows = math.prod(kept_sizes)
-    folds = math.prod(sizes)
-    n = shape[inner]
-    steps = [o.strides[inner] for o in ins]
-    words = [rows, len(kept_sizes), n, folds, len(sizes), count, 1, -(-n // STRIP), *steps]
-    words += [o.strides[inner] for o in ops[:nout]]
-    words += words_of(kept_sizes, kept_columns)
-    words += words_of(sizes, columns)
-    return words, kinds_of(steps), reduce_columns
+    kept_sizes, kept_columns = collapse_dims([*outer, inner], ops, layout.shape)
+    sizes, columns = collapse_dims(sorted(folded), ins, layout.shape)
+    n = kept_sizes[-1]
+    steps = [c[-1] for c in kept_columns]
+    words = [
+        math.prod(kept_sizes[:-1]), len(kept_sizes) - 1, n, math.prod(sizes), len(sizes), count, 1,
+        -(-n // STRIP), *steps[nout:], *steps[:nout],
+    ]  # fmt: skip
+    words += words_of(kept_sizes[:-1], [c[:-1] for c in kept_columns]) + words_of(sizes, columns)
+    return words, kinds_of(steps[nout:]), reduce_columns

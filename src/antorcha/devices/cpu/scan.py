@@ -6,8 +6,8 @@ When there are few long lines, each is cut into pieces that threads fold to one 
 scan with what came before as a start; their number depends on the shape alone, so the result does
 not depend on the number of threads.
 
-*Strips*: the closest elements belong to different lines. A strip of states is carried side by side
-while rows go by, each lane in order.
+*Strips*: the closest elements belong to different lines, or lines are short. A strip of states is
+carried side by side while rows go by, each lane in order.
 
 *Single*: a scan that must go in order (``Scan.run``) along memory: four lines at a time, an element
 each in turn, so that their chains of merges overlap.
@@ -71,6 +71,7 @@ from antorcha.runtime.memory.layout import Layout
 
 STRIP = 1024  # lines side by side: narrower strips would touch a new page too often
 WORTH = 16384  # elements worth waking a thread for
+SHORT = 12  # elements, for each output, of a line that is too short for vectors
 PIECE = 256  # a piece's length is a multiple of it: of four vectors of any width
 
 
@@ -458,7 +459,8 @@ def compile_scan(what: Scan, outs: Sequence[Layout], ins: Sequence[Any]) -> Laun
     fold = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)
     parted = replace(what, **dict(zip(("start", "lift", "merge", "finish"), fold, strict=True)))
     form = "rows"
-    if layout.numel and abs(across_steps[0]) < abs(steps[0]) and across >= 4:
+    short = n * len(outs) <= SHORT and across >= 4 * SHORT
+    if layout.numel and ((abs(across_steps[0]) < abs(steps[0]) and across >= 4) or short):
         form = "strips"
     along = across_steps if form == "strips" else steps
     pairs = [part_of(t) is not None for t in (*types[0], *types[1])]

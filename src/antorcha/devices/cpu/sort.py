@@ -1,8 +1,8 @@
 """The template of Sort: whole orders, the first of them, and elements of a given rank.
 
-A short line is sorted by insertion, a longer one by merging, a long one by radix, a digit at a
-time from the least, leaving out the digits that all keys share. An element of a given rank in a
-long line is found by radix from the greatest digit, keeping the keys that may be it.
+Of a short line each element is compared with all, a long one is sorted by radix, a digit at a time
+from the least, leaving out the digits that all keys share. An element of a given rank is found by
+bisection (``sort_rank``).
 
 Positions come from the kernel's own scratch memory only: an operand that another thread writes to
 meanwhile gives a wrong order, and nothing worse.
@@ -20,12 +20,22 @@ from antorcha.devices.cpu.sort_keys import (
     Keys,
     has_order,
     key_of,
+    keys_of_words,
     move_word,
     place,
     put_word,
     words_in,
 )
 from antorcha.devices.cpu.sort_long import LONGEST, one_line
+from antorcha.devices.cpu.sort_rank import (
+    count_less,
+    is_at_most,
+    is_equal,
+    is_less,
+    key_of_rank,
+    lanes_that,
+    place_of,
+)
 from antorcha.devices.emit import Unsupported
 from antorcha.lang.kernels import Launch, Sort
 from antorcha.lang.native import (
@@ -33,27 +43,29 @@ from antorcha.lang.native import (
     ctz,
     i64,
     inline,
+    lanes,
+    local,
     mask_bits,
     memset,
     native,
     ptr,
     raw,
+    select,
     static,
     struct,
     u64,
     vec,
     vload,
     void,
+    vstore,
 )
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.alloc import allocate, release
 from antorcha.runtime.memory.layout import Layout
 from antorcha.runtime.pool import pool_run
 
-RUN = 16
-"""Elements that are sorted by insertion, before they are merged."""
-MERGED = 128
-"""The longest line that is merged."""
+COUNTED = 128
+"""The longest line of which each element is compared with all."""
 FEW = 16
 """So many greatest elements are kept in order while a line is read."""
 SIFTED = 256
@@ -78,52 +90,36 @@ class SortTask:
 
 
 # ---------------------------------------------------------------------------------------- sorting
-@inline
-def insertion(K, a, p, lo, hi):
-    for i in range(lo + 1, hi):
-        word = a[i]
-        position = p[i] if K.wide else i64(0)
-        j = i + 0
-        while j > lo and a[j - 1] > word:
-            move_word(K, a, p, j, a, p, j - 1)
-            j -= 1
-        a[j] = word
-        if K.wide:
-            p[j] = position
-
-
 @native
-def merge_sort(a: ptr[u64], p: ptr[i64], b: ptr[u64], q: ptr[i64], n: i64, *, K) -> i64:
-    """Sorts a (and p) into itself (gives 0) or b (gives 1)."""
-    for lo in range(0, n, RUN):
-        insertion(K, a, p, lo, min(lo + RUN, n))
-    width = i64(RUN)
-    side = i64(0)
-    while width < n:
-        for lo in range(0, n, 2 * width):
-            mid = min(lo + width, n)
-            hi = min(mid + width, n)
-            i = lo + 0
-            j = mid + 0
-            for k in range(lo, hi):
-                if i < mid and (j >= hi or a[i] <= a[j]):
-                    move_word(K, b, q, k, a, p, i)
-                    i += 1
-                else:
-                    move_word(K, b, q, k, a, p, j)
-                    j += 1
-        a, b = b, a
-        p, q = q, p
-        side = 1 - side
-        width = 2 * width
-    return side
+def count_sort(a: ptr[u64], p: ptr[i64], b: ptr[u64], q: ptr[i64], n: i64, *, K) -> void:
+    """Sorts a (and p) into b (and q): an element's place is how many come before it."""
+    U = static(K.U)
+    W = static(64 // K.U.size)
+    keys = local(U, COUNTED)
+    places = local(U, COUNTED)
+    keys_of_words(K, keys, a, n)
+    for lo in range(0, n, W):
+        mine = vload(keys + lo, W)
+        before = vec[U, W](0)
+        for j in range(lo):  # of equal ones, those in front come before it
+            before = before + select(vec[U, W](keys[j]) <= mine, U(1), U(0))
+        for j in range(lo, min(lo + W, n)):
+            other = vec[U, W](keys[j])
+            ahead = (other == mine) & (vec[U, W](U(j - lo)) < lanes(U, W))
+            before = before + select((other < mine) | ahead, U(1), U(0))
+        for j in range(lo + W, n):
+            before = before + select(vec[U, W](keys[j]) < mine, U(1), U(0))
+        vstore(places + lo, before)
+    for i in range(n):
+        move_word(K, b, q, i64(places[i]), a, p, i)
 
 
 @native
 def radix_sort(
     a: ptr[u64], p: ptr[i64], b: ptr[u64], q: ptr[i64], count: ptr[i64], n: i64, *, K, BITS
 ) -> i64:
-    """The same, a digit of BITS bits at a time, from the least."""
+    """Sorts a (and p) into itself (gives 0) or b (gives 1), a digit of BITS bits at a time, from
+    the least."""
     R = static(1 << BITS)
     digits = static(-(-K.bits // BITS))
     memset(raw(count), 0, digits * R * 8)
@@ -159,43 +155,14 @@ def radix_sort(
 @inline
 def sort_words(K, a, p, b, q, count, n):
     """Sorts n words; gives where they are now: 0 for a, 1 for b."""
-    side = i64(0)
-    if n <= RUN:
-        insertion(K, a, p, 0, n)
-    elif n <= MERGED:
-        side = merge_sort(a, p, b, q, n, K=K)
+    side = i64(1)
+    if n <= COUNTED:
+        count_sort(a, p, b, q, n, K=K)
     elif n < LONG:
         side = radix_sort(a, p, b, q, count, n, K=K, BITS=8)
     else:
         side = radix_sort(a, p, b, q, count, n, K=K, BITS=8 if K.bits <= 16 else 11)
     return side
-
-
-@native
-def narrow_down(
-    a: ptr[u64], p: ptr[i64], b: ptr[u64], q: ptr[i64], count: ptr[i64], n: i64, rank: i64, *, K
-) -> i64:
-    """Leaves in b (and q) the elements whose key is that of the given rank, in their order, and
-    gives the rank among them. a stays as it is."""
-    for d in static(range(K.bits // 8)):
-        shift = static(K.base + K.bits - 8 - 8 * d)
-        memset(raw(count), 0, 256 * 8)
-        for i in range(n):
-            at = i64(a[i] >> shift & 255)
-            count[at] = count[at] + 1
-        digit = i64(0)
-        while digit < 255 and rank >= count[digit]:
-            rank -= count[digit]
-            digit += 1
-        k = i64(0)
-        for i in range(n):
-            if i64(a[i] >> shift & 255) == digit:
-                move_word(K, b, q, k, a, p, i)
-                k += 1
-        n = k
-        a = b
-        p = q
-    return rank
 
 
 # ------------------------------------------------------------------------------------------ lines
@@ -208,9 +175,12 @@ def line_offsets(row, walk, dims):
     w = i64(0)
     for back in range(dims):
         d = 4 * (dims - 1 - back)
-        size = walk[d]
-        above = rest // size
-        here = rest - above * size
+        here = rest + 0
+        above = i64(0)
+        if back < dims - 1:  # (a division takes its time)
+            size = walk[d]
+            above = rest // size
+            here = rest - above * size
         x += here * walk[d + 1]
         v += here * walk[d + 2]
         w += here * walk[d + 3]
@@ -220,19 +190,24 @@ def line_offsets(row, walk, dims):
 
 @inline
 def read_line(K, a, p, x, n, step):
-    """The words of a line; gives how many elements are NaN, where that matters."""
-    nan = i64(0)
+    """The words of a line."""
     if step == 1:
         for i in range(n):
             put_word(K, a, p, i, key_of(K, x[i]), i)
     else:
         for i in range(n):
             put_word(K, a, p, i, key_of(K, x[i * step]), i)
-    if K.kind == "f" and (K.mode == "median" or K.mode == "nanmedian"):
+
+
+@inline
+def read_keys(K, keys, x, n, step):
+    """The keys of a line."""
+    if step == 1:
         for i in range(n):
-            if a[i] >> K.base == K.ones:
-                nan += 1
-    return nan
+            keys[i] = key_of(K, x[i])
+    else:
+        for i in range(n):
+            keys[i] = key_of(K, x[i * step])
 
 
 @inline
@@ -245,46 +220,60 @@ def write_line(K, t, a, p, n, x, values, indices):
 
 
 @inline
-def keep_few(K, a, p, b, q, n, wanted):
-    """The least ``wanted`` of n words, in order, in b."""
-    kept = i64(0)
-    for i in range(n):
-        word = a[i]
-        if kept < wanted or word < b[kept - 1]:
-            j = kept + 0
-            if kept == wanted:
-                j -= 1
-            else:
-                kept += 1
-            while j > 0 and b[j - 1] > word:
-                move_word(K, b, q, j, b, q, j - 1)
-                j -= 1
-            move_word(K, b, q, j, a, p, i)
+def insert_word(K, b, q, j, a, p, i):
+    """Puts the i-th word of a among the j in order in b."""
+    word = a[i]
+    while j > 0 and b[j - 1] > word:
+        move_word(K, b, q, j, b, q, j - 1)
+        j -= 1
+    move_word(K, b, q, j, a, p, i)
 
 
 @inline
-def keep_least(K, a, p, b, q, count, n, wanted):
-    """The least ``wanted`` of n words, in the order in which they stand in a, in b; gives the
-    greatest key among them."""
-    rank = narrow_down(a, p, b, q, count, n, wanted - 1, K=K)
-    edge = b[0] >> K.base
+def keep_few(K, a, p, b, q, n, wanted):
+    """The least ``wanted`` of n words, in order, in b."""
+    for i in range(wanted):
+        insert_word(K, b, q, i + 0, a, p, i)
+    last = wanted - 1
+    for at in range(wanted, n, 8):
+        some = lanes_that(u64, a, at, n, is_less, b[last])
+        while some != 0:
+            i = at + i64(ctz(some))
+            some = some & (some - 1)
+            if a[i] < b[last]:
+                insert_word(K, b, q, last + 0, a, p, i)
+
+
+@inline
+def keep_least(K, a, p, b, q, n, wanted):
+    """The least ``wanted`` of n words, in the order in which they stand in a, in b, which has room
+    for one more; gives the greatest key among them."""
+    keys = ptr[static(K.U)](b)
+    keys_of_words(K, keys, a, n)
+    less = local(i64, 1)
+    edge = key_of_rank(raw(keys), raw(keys), n, wanted - 1, less, T=K.U)
+    equals = wanted - less[0]
+    last = (edge + 1 << K.base) - 1  # of the words with that key
     k = i64(0)
-    for i in range(n):
-        key = a[i] >> K.base
-        keep = key < edge
-        if key == edge and rank >= 0:
-            rank -= 1
-            keep = True
-        if keep:
+    for at in range(0, n, 64):
+        some = u64(0)
+        for part in static(range(0, 64, 8)):
+            if at + part < n:
+                some = some | lanes_that(u64, a, at + part, n, is_at_most, last) << part
+        while some != 0:
+            i = at + i64(ctz(some))
+            some = some & (some - 1)
+            equal = a[i] >> K.base == edge
             move_word(K, b, q, k, a, p, i)
-            k += 1
+            k += i64(not equal or equals > 0)
+            equals -= i64(equal)
     return edge
 
 
 @inline
 def keep_top(K, a, p, b, q, count, n, wanted):
     """The least ``wanted`` of n words, in order; gives where they are: 0 for a, 1 for b."""
-    keep_least(K, a, p, b, q, count, n, wanted)
+    keep_least(K, a, p, b, q, n, wanted)
     # b is whole: a serves as its other side
     return 1 - sort_words(K, b, q, a, p, count, wanted)
 
@@ -312,7 +301,7 @@ def sift(K, a, p, b, q, count, x, n, wanted):
     room = max(4 * wanted, i64(SIFTED))
     for i in range(room):
         put_word(K, a, p, i, key_of(K, x[i]), i)
-    edge = keep_least(K, a, p, b, q, count, room, wanted)
+    edge = keep_least(K, a, p, b, q, room, wanted)
     side = i64(1)
     kept = wanted + 0
     at = room + 0
@@ -335,11 +324,54 @@ def sift(K, a, p, b, q, count, x, n, wanted):
                     put_word(K, a, p, kept, key, i)
                     kept += 1
             at = n + 0
-        edge = keep_least(K, a, p, b, q, count, kept, wanted)
+        edge = keep_least(K, a, p, b, q, kept, wanted)
         kept = wanted + 0
     # the least are in b, which is a where the two were changed
     found = 1 - sort_words(K, b, q, a, p, count, wanted)
     return found if side == 1 else 1 - found
+
+
+@inline
+def place_of_rank(K, t, keys, b, x):
+    """Where the element of a line is that is the median, or of the task's rank."""
+    U = static(K.U)
+    n = t.n
+    rank = t.rank + 0
+    read_keys(K, keys, x, n, t.step_x)
+    if K.mode != "kth":
+        numbers = n + 0
+        if K.kind == "f":
+            numbers = count_less(U, keys, n, U(K.ones))  # (no number's key is all ones)
+        rank = max(numbers - 1, i64(0)) // 2
+        if K.mode == "median" and numbers < n:
+            rank = numbers + 0
+    less = local(i64, 1)
+    key = U(key_of_rank(raw(keys), raw(b), n, rank, less, T=U))
+    return place_of(U, keys, n, is_equal, key, rank - less[0])
+
+
+@inline
+def commonest(K, t, a, p, b, q, count, x):
+    """Where the last of the commonest elements of a line is; a NaN equals none."""
+    n = t.n
+    read_line(K, a, p, x, n, t.step_x)
+    if sort_words(K, a, p, b, q, count, n) == 1:
+        a = b
+        p = q
+    most = i64(0)
+    run = i64(0)
+    last = i64(0)
+    before = u64(0)
+    for i in range(n):
+        key = a[i] >> K.base
+        alike = key == before
+        if K.kind == "f":
+            alike = alike & (key != u64(K.ones))
+        run = select(alike, run + 1, i64(1))
+        last = select(run > most, i, last)
+        most = max(most, run)
+        before = key
+    return place(K, a, p, last)
 
 
 @native
@@ -360,16 +392,15 @@ def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
         values = ptr[static(K.U)](work.bufs[0]) + at_v
         indices = ptr[i64](work.bufs[1]) + at_i
         sifted = t.step_x == 1 and n >= 4 * SIFTED and 8 * t.out <= n
-        nan = i64(0)
-        if K.mode != "top" or not sifted:
-            nan = read_line(K, a, p, x, n, t.step_x)
         if K.mode == "sort" or K.mode == "top":
+            if K.mode == "sort" or not sifted:
+                read_line(K, a, p, x, n, t.step_x)
             side = i64(1)
             if K.mode == "top" and sifted:
                 side = sift(K, a, p, b, q, count, x, n, t.out)
-            elif K.mode == "top" and t.out <= FEW and n > RUN:
+            elif K.mode == "top" and t.out <= FEW and n > FEW:
                 keep_few(K, a, p, b, q, n, t.out)
-            elif K.mode == "top" and n > MERGED and t.out <= n // 4:
+            elif K.mode == "top" and n > FEW and t.out <= n // 2:
                 side = keep_top(K, a, p, b, q, count, n, t.out)
             else:
                 side = sort_words(K, a, p, b, q, count, n)
@@ -378,19 +409,11 @@ def line_job(r0: i64, r1: i64, args: raw, *, K) -> void:
             else:
                 write_line(K, t, b, q, t.out, x, values, indices)
         else:
-            rank = t.rank + 0
-            if K.mode == "median":
-                rank = n - nan if nan > 0 else (n - 1) // 2
-            elif K.mode == "nanmedian":
-                rank = max(n - nan - 1, 0) // 2
-            if n <= MERGED:
-                if sort_words(K, a, p, b, q, count, n) == 0:
-                    at = place(K, a, p, rank)
-                else:
-                    at = place(K, b, q, rank)
+            at = i64(0)
+            if K.mode == "mode":
+                at = commonest(K, t, a, p, b, q, count, x)
             else:
-                left = narrow_down(a, p, b, q, count, n, rank, K=K)
-                at = place(K, b, q, left)
+                at = place_of_rank(K, t, ptr[static(K.U)](a), b, x)
             values[0] = x[at * t.step_x]
             if K.indices:
                 indices[0] = at
@@ -415,7 +438,7 @@ def sort_kernel(what: Sort, outs: Sequence[Layout], ins: Sequence[Any]) -> Nativ
     d = what.dim
     if d is None and input.contiguous:
         d, input = 0, L.contiguous((input.numel,), input.dtype, input.device)
-    if d is None or what.kind == "mode" or not outs[0].numel or not has_order(input):
+    if d is None or not outs[0].numel or not has_order(input):
         raise Unsupported
     shape = tuple(input.shape) or (1,)
     steps = [_steps_of(layout, shape, d) for layout in (input, *outs)]

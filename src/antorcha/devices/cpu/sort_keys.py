@@ -10,7 +10,7 @@ from copy import copy
 
 from antorcha.devices.emit import WORDS
 from antorcha.devices.sort_keys import KeyOrder, key_of
-from antorcha.lang.native import i64, inline, ptr, u64
+from antorcha.lang.native import i64, inline, ptr, static, u64
 from antorcha.runtime.memory.layout import Layout
 
 SORT, TOP, KTH, MEDIAN, NANMEDIAN = "sort", "top", "kth", "median", "nanmedian"
@@ -56,6 +56,13 @@ def put_word(K, a, p, i, key, position):
 
 
 @inline
+def keys_of_words(K, keys, a, n):
+    """The keys of n words side by side."""
+    for i in range(n):
+        keys[i] = static(K.U)(a[i] >> K.base)
+
+
+@inline
 def words_in(K, space, n):
     """Memory of ``K.room`` bytes an element for its word and its position, and, to move them to,
     the same again."""
@@ -84,6 +91,6 @@ def has_order(layout: Layout) -> bool:
 
 
 __all__ = [
-    "KTH", "MEDIAN", "NANMEDIAN", "SORT", "TOP", "Keys", "has_order", "key_of", "move_word",
-    "place", "put_word", "words_in",
+    "KTH", "MEDIAN", "NANMEDIAN", "SORT", "TOP", "Keys", "has_order", "key_of", "keys_of_words",
+    "move_word", "place", "put_word", "words_in",
 ]  # fmt: skip

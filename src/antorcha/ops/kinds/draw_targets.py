@@ -39,21 +39,51 @@ def draws_by_counting(device: Device) -> bool:
     return not where.host_memory and where.name != "meta"
 
 
-class DrawTarget:
+class Target:
     """Where a draw goes: a layout over a storage, and the generator to draw from."""
 
-    on_host = True
-
     def __init__(
-        self, name: str, layout: Layout, storage: Storage, offset: int, generator: Generator,
+        self, name: str, layout: Layout, storage: Storage, offset: int, generator: Any,
         inplace: bool,
     ) -> None:  # fmt: skip
         self.name, self.layout, self.storage, self.offset = name, layout, storage, offset
         self.generator, self.inplace = generator, inplace
 
+    def fill(self, distribution: str, *parameters: Any, kinds: str = "fc") -> None:
+        """Fills it with numbers of a distribution, named as in a ``Draw``."""
+        raise NotImplementedError
+
+    def tensor(self) -> Tensor:
+        """The target as a tensor, to compute on after a draw."""
+        return bare(self.layout, self.storage, self.offset)
+
+    def drawn(self, distribution: str, shape: Any, dtype: Any, *parameters: Any) -> Tensor:
+        """A new tensor of numbers from the same generator."""
+        layout = L.contiguous(tuple(shape), dtype, self.layout.device)
+        storage = backend(layout.device).allocate(layout.nbytes)
+        target = type(self)(self.name, layout, storage, 0, self.generator, False)
+        target.fill(distribution, *parameters, kinds="fiub")
+        return target.tensor()
+
+    def write(self, values: Tensor) -> None:
+        """Copies a tensor to the target."""
+        T.copy_(self.tensor(), values)
+
+
+class DrawTarget(Target):
+    """Where a draw goes in the host's memory."""
+
+    on_host = True
+    generator: Generator
+
     def array(self) -> Array:
         """The elements, to compute on after a draw."""
         return backend(self.layout.device).to_host(self.layout, self.storage, self.offset)
+
+    def require(self, good: Any, refuse: Callable[[int], BaseException]) -> None:
+        """Raises ``refuse(0)`` unless a flag is set."""
+        if not good.item():
+            raise refuse(0)
 
     def fill(self, distribution: str, *parameters: Any, kinds: str = "fc") -> None:
         """Fills it with numbers of a distribution, named as in a ``Draw``."""
@@ -114,21 +144,11 @@ class PlannedTarget:
         return self.found[0]
 
 
-class DeviceTarget:
+class DeviceTarget(Target):
     """Where a draw goes on a device that draws by counting."""
 
     on_host = False
-
-    def __init__(
-        self, name: str, layout: Layout, storage: Storage, offset: int,
-        generator: PhiloxGenerator, inplace: bool,
-    ) -> None:  # fmt: skip
-        self.name, self.layout, self.storage, self.offset = name, layout, storage, offset
-        self.generator, self.inplace = generator, inplace
-
-    def tensor(self) -> Tensor:
-        """The target as a tensor, to compute on after a draw."""
-        return bare(self.layout, self.storage, self.offset)
+    generator: PhiloxGenerator
 
     def fill(self, distribution: str, *parameters: Any, kinds: str = "fc") -> None:
         """Fills it with numbers of a distribution. A parameter may be a tensor, which broadcasts to
@@ -152,24 +172,12 @@ class DeviceTarget:
             flat = [part for p in tensors for part in (p._storage, p._offset)]
             launch.into(self.storage, self.offset, *state, *flat)
 
-    def drawn(self, distribution: str, shape: Any, dtype: Any, *parameters: Any) -> Tensor:
-        """A new tensor of numbers from the same generator."""
-        layout = L.contiguous(tuple(shape), dtype, self.layout.device)
-        storage = backend(layout.device).allocate(layout.nbytes)
-        target = DeviceTarget(self.name, layout, storage, 0, self.generator, False)
-        target.fill(distribution, *parameters, kinds="fiub")
-        return target.tensor()
-
     def require(self, good: Tensor, refuse: Callable[[int], BaseException]) -> None:
         """Stops what runs on the device unless a flag is set: ``refuse(0)`` is raised at once, or
         when the device is next waited for."""
         flag = L.contiguous((1,), dtypes.uint8, good._layout.device)
         launch = kept(_launches, (refuse, flag), lambda _: _stop(flag, refuse), MOST_LAUNCHES)
         launch.into(good._storage, good._offset)
-
-    def write(self, values: Tensor) -> None:
-        """Copies a tensor to the target."""
-        T.copy_(self.tensor(), values)
 
 
 _launches: dict[Any, Launch] = {}

@@ -8,7 +8,8 @@ them, and gives what fills the result: ``draw(out)``, where ``out`` is the :clas
     def uniform(input: Tensor, from_: Float = 0.0, to: Float = 1.0, *, generator: Any = None):
         return lambda out: out.fill("uniform", from_, to)
 
-On a device whose kernels draw, it gets tensors as they are, and a :class:`DeviceTarget`.
+On a device whose kernels draw, it gets tensors as they are, and a :class:`DeviceTarget`; with
+``on_tensors`` it gets tensors in the host's memory, too.
 
 Nothing is written before the arguments have been checked. Values are drawn in the order of the
 elements in memory, as PyTorch does, whatever the strides are. A draw does not depend on what was
@@ -82,9 +83,11 @@ class SamplerOp(Op):
 
     def __init__(
         self, fn: Callable[..., Any], result: Callable[..., Any] | None = None,
-        nodes: Callable[[list[Any], bool], str] | None = None, **options: Any,
+        nodes: Callable[[list[Any], bool], str] | None = None, on_tensors: bool = False,
+        **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(fn, nodes=nodes, outlined=False, **options)  # (its plans are Python's)
+        self.on_tensors = on_tensors
         self.result = result
         self.rule = ZeroRule()
         for k, param in enumerate(self.signature.params):  # PyTorch's names may be keywords
@@ -205,9 +208,9 @@ class SamplerOp(Op):
         return make(op, FRESH, (out,), fresh=fresh, into=into, tensors=tensors, rule=rule)
 
     def _operand(self, layout: Layout, storage: Storage, offset: int, device: Device) -> Any:
-        """A tensor as the record's function gets it: an array, or where kernels draw a tensor."""
+        """A tensor as the record's function gets it: an array, or a tensor."""
         host = not draws_by_counting(device)
-        if host or layout.device is not device:
+        if (host and not self.on_tensors) or layout.device is not device:
             array = backend(layout.device).to_host(layout, storage, offset)
             if host:
                 return array

@@ -25,7 +25,7 @@ NOT_OUTLINED = {
     "linalg_householder_product", "linalg_inv", "linalg_inv_ex", "linalg_ldl_factor_ex",
     "linalg_ldl_solve", "linalg_lu_factor_ex", "linalg_lu_solve", "linalg_matrix_exp", "linalg_qr",
     "linalg_slogdet", "linalg_solve", "linalg_solve_ex", "linalg_solve_triangular", "linalg_svd",
-    "masked_scatter", "mode", "ormqr", "polar", "put", "scatter_reduce", "take",
+    "masked_scatter", "mode", "ormqr", "polar", "put", "take",
 }  # fmt: skip
 
 

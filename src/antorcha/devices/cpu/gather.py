@@ -65,8 +65,12 @@ def compile_mean(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> L
     wide, many = dtypes.int64, L.contiguous(out.shape, dtypes.int64, out.device)
     one = L.contiguous((1,), wide, out.device)
     ones = L.layout(index.shape, (0,) * index.ndim, wide, out.device)
-    add = compile_scatter(replace(what, fold="add"), outs, ins)
-    count = compile_scatter(replace(what, fold="add", own=True), [many], [many, index, ones])
+    copy = compile_pointwise(Pointwise((E.input_(0, x.dtype),)), outs, [x])
+    add = replace(what, fold="add")
+    count = replace(add, own=True)
+    add_up = compile_native(add, over_first(scatter_kernel(add, outs, ins)), outs, ins)
+    counted = [many], [many, index, ones]
+    count_up = compile_native(count, over_first(scatter_kernel(count, *counted)), *counted)
     begin, each = [
         compile_pointwise(Pointwise((E.const(number, wide),)), [layout], [])
         for number, layout in ((int(what.own), many), (1, one))
@@ -82,10 +86,13 @@ def compile_mean(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> L
         start = steps.constant(0)
         counts = [steps.allocate(many.nbytes, new_storage), start]
         single = [steps.allocate(one.nbytes, new_storage), start]
-        steps.into(add.into, *to, *given)
+        if out.shape == x.shape and out.strides == x.strides:
+            steps.unless_same(*to, *given[:2])
+        steps.into(copy.into, *to, *given[:2])
+        steps.into(add_up.into, *to, *given)
         steps.into(begin.into, *counts)
         steps.into(each.into, *single)
-        steps.into(count.into, *counts, *counts, *given[2:4], *single)
+        steps.into(count_up.into, *counts, *counts, *given[2:4], *single)
         steps.into(divide.into, *to, *to, *counts)
 
     into, fresh = Steps(8), Steps(6)
@@ -93,6 +100,11 @@ def compile_mean(what: Scatter, outs: Sequence[Layout], ins: Sequence[Any]) -> L
     room = fresh.allocate(out.nbytes, new_storage)
     write(fresh, [room, fresh.constant(0)], [*range(6)])
     return Launch(fresh.bound(room), into.bound())
+
+
+def over_first(kernel: NativeKernel) -> NativeKernel:
+    """The kernel for a first output that has the first input's elements already."""
+    return replace(kernel, preload=False)
 
 
 def gather_kernel(what: Gather, outs: Sequence[Layout], ins: Sequence[Any]) -> NativeKernel:

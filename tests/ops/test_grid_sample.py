@@ -9,6 +9,7 @@ import numpy as np
 
 import antorcha
 from antorcha.autograd import gradgradcheck
+from antorcha.ops.kinds.record import T
 
 SIZES = [((2, 3, 5, 7), (4, 9)), ((1, 18, 1, 6), (5, 5)), ((2, 2, 5, 3, 4), (3, 2, 5)),
          ((0, 2, 3, 4), (2, 2)), ((2, 0, 3, 4), (2, 2)), ((2, 1, 3, 4), (0, 2))]  # fmt: skip
@@ -38,6 +39,28 @@ def test_kernels_and_definition() -> None:
             for what, (a, b) in zip(("values", "images", "places"), pairs, strict=True):
                 if a.shape != b.shape or not np.allclose(a, b, **near):
                     wrong.append(f"{what} of {shape} at {out}, modes {mode}, {dtype}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_kernels_are_interpreted() -> None:
+    random, wrong = np.random.default_rng(0), []
+    for (shape, out), mode in itertools.product(SIZES[:3], MODES):
+        if mode[0] == 2 and len(shape) == 5:
+            continue
+        x, g = random.standard_normal(shape), random.standard_normal((*shape[:2], *out))
+        places = random.uniform(-2, 2, (shape[0], *out, len(out)))
+
+        def run(device: str, x: Any = x, g: Any = g, places: Any = places, mode: Any = mode) -> Any:
+            images, grad, grid = (antorcha.tensor(a, device=device) for a in (x, g, places))
+            found = [
+                T.grid_sampled(images, grid, *mode),
+                T.grid_sampled_images(grad, grid, x.shape[2:], *mode),
+                T.grid_sampled_places(grad, images, grid, *mode),
+            ]
+            return [t.cpu().numpy() for t in found]
+
+        pairs = zip(run("cpu"), run("reference"), strict=True)
+        wrong += [f"{shape} {mode}" for a, b in pairs if not np.allclose(a, b, atol=1e-11)]
     assert not wrong, "\n".join(wrong)
 
 

@@ -23,6 +23,7 @@ from antorcha.devices.numpy_semantics.ctc import compute_ctc
 from antorcha.devices.numpy_semantics.draw import compute_draw
 from antorcha.devices.numpy_semantics.fourier import compute_fourier
 from antorcha.devices.numpy_semantics.gather import compute_bags, compute_gather, compute_scatter
+from antorcha.devices.numpy_semantics.grid_sample import compute_grid_sample
 from antorcha.devices.numpy_semantics.pooling import compute_pooling
 from antorcha.devices.numpy_semantics.resample import compute_resample
 from antorcha.devices.numpy_semantics.select import compute_bins, compute_replace, compute_select
@@ -63,7 +64,7 @@ from antorcha.lang.kernels import (
     Updates,
     is_dynamic,
 )
-from antorcha.lang.layer_kernels import Ctc
+from antorcha.lang.layer_kernels import Ctc, GridSample
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.memory import layout as L
 from antorcha.runtime.memory.layout import Layout
@@ -440,7 +441,7 @@ _COMPUTE: dict[type, Callable[..., Compute]] = {
     Unfold: _of_outs(compute_unfold), Resample: _of_outs(compute_resample),
     Attention: _of_outs(compute_attention),
     AttentionGradient: _of_outs(compute_attention_gradient), Draw: compute_draw,
-    Ctc: _of_outs(compute_ctc),
+    Ctc: _of_outs(compute_ctc), GridSample: _of_outs(compute_grid_sample),
 }  # fmt: skip
 
 

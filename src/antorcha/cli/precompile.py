@@ -100,8 +100,8 @@ def _layers(torch: Any) -> None:
     """A network of linear layers; regression and classification."""
     nn = torch.nn
     F = nn.functional
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 4))
-    x, y, target = torch.randn(6, 8), torch.randn(6, 4), torch.randint(0, 4, (6,))
+    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 4))
+    x, y, target = torch.randn(40, 8), torch.randn(40, 4), torch.randint(0, 4, (40,))
     _train(torch, model, lambda: F.mse_loss(model(x), y), "SGD")
     _train(torch, model, lambda: F.cross_entropy(model(x), target), "Adam", "AdamW")
     with torch.no_grad():

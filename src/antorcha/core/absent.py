@@ -42,6 +42,7 @@ REASONS: Final = {
     "torch._export": "there is no export of graphs; run the module itself",
     "torch._higher_order_ops": "use a Python loop or condition",
     "torch.fx.experimental.symbolic_shapes": "sizes are plain ints here",
+    "torch.fx.experimental.proxy_tensor": "there is no graph of aten ops; use torch.fx",
     "torch.utils._sympy": "sizes are plain ints here",
     "torch.numa": "threads are not bound to memory nodes; use numactl",
 }  # fmt: skip

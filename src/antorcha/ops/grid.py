@@ -83,7 +83,8 @@ def grid_sampler(
     x, places = input, grid
     if wide is not layout.dtype:
         x, places = T.to_dtype(input, wide), T.to_dtype(grid, wide)
-    own = getattr(backend(layout.device), "samples_grids", False) and not modes.duals
+    own = getattr(backend(layout.device), "samples_grids", False)
+    own = own and not modes.duals and not modes.batched
     sample = T.grid_sampled if own else _sampled
     result = sample(x, places, interpolation_mode, padding_mode, align_corners)
     return result if wide is layout.dtype else T.to_dtype(result, layout.dtype)

@@ -565,9 +565,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: OptTensor = N
     if one[:-1] != other[:-1] or tuple(whole[1:]) != (one[-1], other[-1]):
         raise ShapeError(
             "bilinear: expected inputs (..., in1) and (..., in2) with the same leading dims and a "
-            "weight (out, in1, in2), got {0.shape}, {1.shape} and {2.shape}",
-            reason="bilinear", op="bilinear", operands=(input1, input2, weight),
-        )  # fmt: skip
+            f"weight (out, in1, in2), got {tuple(one)}, {tuple(other)} and {tuple(whole)}"
+        )
     flat = input1.ndim == 2
     rows = input1 if flat else T.reshape(input1, (math.prod(one[:-1]), one[-1]))
     columns = T.unsqueeze(input2 if flat else T.reshape(input2, (rows.shape[0], other[-1])), -1)

@@ -118,12 +118,14 @@ class MaskedTensor(Tensor):
     @property
     def grad(self) -> Tensor | None:
         """The gradient, with the mask."""
-        found = _GRAD.__get__(self)
+        with DisableTorchFunctionSubclass():  # (others' subclasses have Tensor's property ask)
+            found = _GRAD.__get__(self)
         return None if found is None else _with_mask(found, self.get_mask())
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        _GRAD.__set__(self, value)
+        with DisableTorchFunctionSubclass():
+            _GRAD.__set__(self, value)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         data, mask = self.get_data().detach(), self.get_mask()

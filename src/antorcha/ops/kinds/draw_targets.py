@@ -39,7 +39,7 @@ def draws_by_counting(device: Device) -> bool:
     return not where.host_memory and where.name != "meta"
 
 
-class Target:
+class MemoryTarget:
     """Where a draw goes: a layout over a storage, and the generator to draw from."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Target:
         T.copy_(self.tensor(), values)
 
 
-class DrawTarget(Target):
+class DrawTarget(MemoryTarget):
     """Where a draw goes in the host's memory."""
 
     on_host = True
@@ -144,7 +144,7 @@ class PlannedTarget:
         return self.found[0]
 
 
-class DeviceTarget(Target):
+class DeviceTarget(MemoryTarget):
     """Where a draw goes on a device that draws by counting."""
 
     on_host = False

@@ -394,9 +394,11 @@ def fold_results(P, ins, steps, shape, fold_words, acc, q0, q1, lo, results, mas
     """Rows q0..q1 folded into the accumulators of some results: whole vectors, or the mask's."""
     index, offset = odometer(P.nin, fold_words, shape.fold_dims, q0)
     q = q0 + 0
-    for many in static((P.unroll, 1)):
+    # few rows one after the other: so they are added in other libraries, too, to the last bit
+    together = q1 if q1 - q0 >= CASCADE else q0
+    for many, end in static(((P.unroll, together), (1, q1))):
         q = fold_together(
-            P, ins, steps, shape, fold_words, acc, (q, q1), index, offset, lo, results, mask, many
+            P, ins, steps, shape, fold_words, acc, (q, end), index, offset, lo, results, mask, many
         )
 
 
@@ -525,7 +527,7 @@ def in_columns(
         kept_dims.sort(key=lambda d: d == enough[-1])
         return True
     step = abs(layout.strides[folded[-1]]) if folded else 2
-    thin = 2 * layout.shape[kept_dims[-1]] < MANY and step < MANY  # a row's steps are short, too
+    thin = 2 * layout.shape[kept_dims[-1]] < MANY and step < MANY <= count  # rows' steps are short
     apart = step > 1 or bool(step == 0 and enough and count < MANY * MANY)
     return layout.strides[kept_dims[-1]] == 1 and apart and not thin
 

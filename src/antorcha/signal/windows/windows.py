@@ -188,7 +188,7 @@ blackman = _sum_of_cosines("blackman", [0.42, 0.5, 0.08], r"""The Blackman windo
     :math:`0.42 - 0.5 \cos(2 \pi k / (M - 1)) + 0.08 \cos(4 \pi k / (M - 1))`.
 
     >>> torch.signal.windows.blackman(4)
-    tensor([0.0000, 0.6300, 0.6300, 0.0000])
+    tensor([-1.4901e-08,  6.3000e-01,  6.3000e-01, -1.4901e-08])
     """)  # fmt: skip
 nuttall = _sum_of_cosines("nuttall", [0.3635819, 0.4891775, 0.1365995, 0.0106411],
     r"""The minimum 4-term Blackman-Harris window of Nuttall.

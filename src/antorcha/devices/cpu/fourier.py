@@ -20,7 +20,7 @@ from antorcha.core.lazy import lazy
 from antorcha.devices.cpu.fourier_lines import TYPES
 from antorcha.devices.cpu.fourier_long import dim_by_dim
 from antorcha.devices.cpu.native import NativeKernel, compile_native
-from antorcha.devices.cpu.template import Work, lanes_of, work_of
+from antorcha.devices.cpu.template import Work, lanes_of, rows_of, work_of
 from antorcha.devices.emit import Unsupported
 from antorcha.devices.numpy_semantics.host import in_steps, launch_of, view
 from antorcha.lang.kernels import Fourier, Launch
@@ -172,10 +172,7 @@ def mirror_job(u0: i64, u1: i64, args: raw, *, T, W, COPY) -> void:
 def mirror_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W, COPY) -> i64:
     work = work_of(bufs, desc)
     t = ptr[MirrorTask](raw(desc))
-    dims = ptr[i64](t + 1)
-    units = t.pieces
-    for d in range(t.dims):
-        units = units * dims[d * 4]
+    units = t.pieces * rows_of(3, ptr[i64](t + 1), t.dims)
     job = address(mirror_job, T=T, W=W, COPY=COPY)
     pool_run(job, units, max(APART // min(t.n, PIECE), 1), raw(work))
     return 0

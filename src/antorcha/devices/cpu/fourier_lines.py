@@ -37,6 +37,7 @@ from antorcha.devices.cpu.template import (
     Work,
     lanes_of,
     odometer,
+    rows_of,
     transposed,
     words_of,
     work_of,
@@ -348,10 +349,7 @@ def lines_job(u0: i64, u1: i64, args: raw, *, T, W, FORM) -> void:
 def lines_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W, FORM) -> i64:
     """FORM: of "complex" numbers, of "real" ones, of such a transform "to real" ones; "twisted"."""
     t = ptr[LinesTask](raw(desc))
-    units = t.groups
-    outer = ptr[i64](t + 1)
-    for d in range(t.dims):
-        units = units * outer[d * 3]
+    units = t.groups * rows_of(2, ptr[i64](t + 1), t.dims)
     job = address(lines_job, T=T, W=W, FORM=FORM)
     pool_run(job, units, max(THREAD // (t.n * W), 1), raw(work_of(bufs, desc)))
     return 0

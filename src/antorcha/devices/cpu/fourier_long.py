@@ -29,6 +29,7 @@ from antorcha.devices.cpu.template import (
     Work,
     lanes_of,
     odometer,
+    rows_of,
     words_of,
     work_of,
 )
@@ -167,10 +168,7 @@ def unpack_job(u0: i64, u1: i64, args: raw, *, T, W) -> void:
 @native
 def unpack_kernel(bufs: ptr[raw], desc: ptr[i64], *, T, W) -> i64:
     t = ptr[UnpackTask](raw(desc))
-    units = t.pieces
-    outer = ptr[i64](t + 1)
-    for d in range(t.dims):
-        units = units * outer[d * 2]
+    units = t.pieces * rows_of(1, ptr[i64](t + 1), t.dims)
     job = address(unpack_job, T=T, W=W)
     pool_run(job, units, max(THREAD // PIECE, 1), raw(work_of(bufs, desc)))
     return 0

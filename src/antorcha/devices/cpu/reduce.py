@@ -502,8 +502,9 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     kept_dims = [d for d in real if d not in what.dims]
     count = math.prod([shape[d] for d in what.dims])
     few = FEW_PLACES if _uses_position(what.lift, len(ins)) else FEW
-    plan = _columns if in_columns(layout, kept_dims, folded, count, few) else _rows
-    words, kinds, kernel = plan(what, layout, ops, kept_dims, folded, count, len(outs))
+    columns = columns_of(layout, kept_dims, folded, count, few)
+    plan = _columns if columns else _rows
+    words, kinds, kernel = plan(what, layout, ops, columns or kept_dims, folded, count, len(outs))
     exprs = fold_in_parts(what.start, what.lift, what.merge, what.finish, outs, ins)
     exprs = (*exprs, what.append)  # (of real numbers only: complex ones have no order)
     outs_of = tuple([type_or_pair(o) for o in outs])
@@ -515,21 +516,20 @@ def compile_reduce(what: Reduce, outs: Sequence[Layout], ins: Sequence[Any]) -> 
     return launch(spec, words, results_of(what, outs), ins, layout.numel, what, sizes=sizes)
 
 
-def in_columns(
+def columns_of(
     layout: Layout, kept_dims: list[int], folded: list[int], count: int, few: int
-) -> bool:
-    """Are neighbouring results accumulated side by side? Where results have few elements any are;
-    ``kept_dims`` then ends with a dim that has enough of them."""
+) -> list[int]:
+    """The kept dims, last the one whose neighbours are accumulated side by side, which is any that
+    has enough of them where results have few elements; none: rows are folded."""
     if not layout.numel or not kept_dims:
-        return False
+        return []
     enough = [d for d in kept_dims if layout.shape[d] >= MANY]
     if enough and count <= few:
-        kept_dims.sort(key=lambda d: d == enough[-1])
-        return True
+        return [*[d for d in kept_dims if d != enough[-1]], enough[-1]]
     step = abs(layout.strides[folded[-1]]) if folded else 2
     thin = 2 * layout.shape[kept_dims[-1]] < MANY and step < MANY <= count  # rows' steps are short
     apart = step > 1 or bool(step == 0 and enough and count < MANY * MANY)
-    return layout.strides[kept_dims[-1]] == 1 and apart and not thin
+    return kept_dims if layout.strides[kept_dims[-1]] == 1 and apart and not thin else []
 
 
 N, COUNT = 2, 5

@@ -210,6 +210,15 @@ def odometer(per, outer, dims, r):
 
 
 @inline
+def rows_of(per, outer, dims):
+    """How many rows an odometer has."""
+    rows = i64(1)
+    for d in range(dims):
+        rows = rows * outer[d * (1 + per)]
+    return rows
+
+
+@inline
 def seek(per, outer, dims, r, index, offset):
     """Sets an odometer to row r."""
     for k in static(range(per)):

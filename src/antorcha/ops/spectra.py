@@ -20,13 +20,11 @@ from antorcha.ops.kinds.lapack import (
     check_matrix,
     check_square,
     eigen,
-    eigenvalues_alone,
     eye_like,
     planned_matrices,
     qr_factors,
     refusal,
     singular,
-    singular_alone,
 )
 from antorcha.ops.kinds.record import T, composite
 from antorcha.ops.kinds.samples import of_shapes
@@ -208,8 +206,9 @@ def singular_values(A: Tensor):
     check_matrix("linalg.svdvals", A)
     shape = (*A.shape[:-2], min(A.shape[-2:]))
     return planned_matrices(
-        "linalg.svdvals", "singular values", singular_alone, [(shape, A.dtype.to_real())],
-        NOT_FINITE, refuse=refusal("linalg.svdvals", NOT_FINITE, False),
+        "linalg.svdvals", "singular values", lambda a: singular(a, False, vectors=False)[0],
+        [(shape, A.dtype.to_real())], NOT_FINITE,
+        refuse=refusal("linalg.svdvals", NOT_FINITE, False),
     )  # fmt: skip
 
 
@@ -284,7 +283,7 @@ def symmetric_eigenvalues(A: Tensor, UPLO: Str):
     upper = _reads_upper("linalg.eigvalsh", A, UPLO)
     return planned_matrices(
         "linalg.eigvalsh", "eigenvalues" + " upper" * upper,
-        lambda a: eigenvalues_alone(a, not upper), [(A.shape[:-1], A.dtype.to_real())],
+        lambda a: eigen(a, not upper, vectors=False)[0], [(A.shape[:-1], A.dtype.to_real())],
         refuse=refusal("linalg.eigvalsh", NO_EIGENVALUES, False),
     )  # fmt: skip
 

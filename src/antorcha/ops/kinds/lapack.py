@@ -425,7 +425,8 @@ def eigen(a: Array, lower: bool, vectors: bool = True) -> tuple[Array, ...]:
     """The eigenvalues, ascending, and eigenvectors (unless none are wanted) of symmetric or
     Hermitian matrices."""
     if not one_by_one(a):
-        return tuple(np.linalg.eigh(a, "L" if lower else "U"))
+        half: Any = "L" if lower else "U"
+        return tuple(np.linalg.eigh(a, half)) if vectors else (np.linalg.eigvalsh(a, half),)
     n = a.shape[-1]
     name = "heevd" if a.dtype.kind == "c" else "syevd"
     if name == "syevd" and a.ndim == 2 and a.flags.c_contiguous:
@@ -444,16 +445,11 @@ def eigen(a: Array, lower: bool, vectors: bool = True) -> tuple[Array, ...]:
     return over_stacks(run, [a], [2], outs if vectors else outs[:1])
 
 
-def eigenvalues_alone(a: Array, lower: bool) -> Array:
-    """The eigenvalues of symmetric or Hermitian matrices, ascending."""
-    if one_by_one(a):
-        return eigen(a, lower, False)[0]
-    return np.asarray(np.linalg.eigvalsh(a, "L" if lower else "U"))
-
-
 def singular(a: Array, full_matrices: bool, vectors: bool = True) -> tuple[Array, ...]:
     """U, the singular values, descending, and V^H; or the values alone."""
     if not one_by_one(a):
+        if not vectors:
+            return (np.linalg.svd(a, compute_uv=False),)
         return tuple(np.linalg.svd(a, full_matrices=full_matrices))
     m, n = a.shape[-2:]
     k = min(m, n)
@@ -469,13 +465,6 @@ def singular(a: Array, full_matrices: bool, vectors: bool = True) -> tuple[Array
     u, v = (m, n) if full_matrices else (k, k)
     outs = [((m, u), a.dtype), ((k,), np.real(a[..., :0]).dtype), ((v, n), a.dtype)]
     return over_stacks(run, [a], [2], outs if vectors else outs[1:2])
-
-
-def singular_alone(a: Array) -> Array:
-    """The singular values, descending."""
-    if one_by_one(a):
-        return singular(a, False, False)[0]
-    return np.asarray(np.linalg.svd(a, compute_uv=False))
 
 
 # -------------------------------------------------------------------------- what derivatives share

@@ -408,12 +408,10 @@ def filter_word(mixed):
 
 
 @native
-def note(layout: raw) -> void:
-    """Python's table has it, or will."""
-    sizes = local(Sizes)
-    if read_sizes(layout, sizes):
-        word, bit = filter_word(hash_of(sizes))
-        word[0] |= bit
+def note(mixed: u64) -> void:
+    """Python's table has what has that hash, or will."""
+    word, bit = filter_word(mixed)
+    word[0] |= bit
 
 
 @native
@@ -441,7 +439,9 @@ def interned(layout: raw) -> raw:
     if interned_count[0] >= MOST_INTERNED:
         interned_count[0] = 0
         drop_one(PyObject_Vectorcall(flush_plans[0], ptr[raw](0), 0, None))
-    note(layout)
+    sizes = local(Sizes)
+    if read_sizes(layout, sizes):
+        note(hash_of(sizes))
     key = key_of(fields, fields.shape, fields.strides)
     if key is not None and not failed():
         found = PyDict_SetDefault(table[0], key, layout)
@@ -574,8 +574,9 @@ def py_recent(_self: raw, args: ptr[raw], _nargs: i64) -> raw:
     Python's table is to have one of them."""
     sizes = local(Sizes)
     if has_dims(args[0]) and read_sizes(args[0], sizes):
-        note(args[0])
-        seat = seat_at(hash_of(sizes))
+        mixed = hash_of(sizes)
+        note(mixed)
+        seat = seat_at(mixed)
         if seat.layout is not None and is_that(seat.layout, sizes):
             seat.known = 1
             return new_reference(seat.layout)

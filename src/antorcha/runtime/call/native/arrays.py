@@ -38,7 +38,7 @@ from antorcha.lang.native import (
     u8,
 )
 from antorcha.runtime.call.native.elements import host
-from antorcha.runtime.call.native.layouts import (
+from antorcha.runtime.call.native.layout_sizes import (
     MOST_DIMS,
     LayoutObject,
     Sizes,
@@ -46,10 +46,10 @@ from antorcha.runtime.call.native.layouts import (
     has_dims,
     highest,
     is_contiguous,
-    layout_of,
     lie_row_major,
     read_sizes,
 )
+from antorcha.runtime.call.native.layouts import layout_of
 from antorcha.runtime.call.native.mode import mode_word
 from antorcha.runtime.call.native.slots import WORD, word
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole, new_tensor, offset_of

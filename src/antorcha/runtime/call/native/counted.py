@@ -10,13 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from antorcha.lang.native import array, i64, local, native, ptr, raw, struct, void
-from antorcha.runtime.call.native.layouts import (
-    MOST_DIMS,
-    LayoutObject,
-    Sizes,
-    layout_of,
-    lie_row_major,
-)
+from antorcha.runtime.call.native.layout_sizes import MOST_DIMS, LayoutObject, Sizes, lie_row_major
+from antorcha.runtime.call.native.layouts import layout_of
 from antorcha.runtime.call.native.places import Place
 from antorcha.runtime.call.native.sized import MOST_RESULTS
 from antorcha.runtime.call.native.tensors import new_tensor

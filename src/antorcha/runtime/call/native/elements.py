@@ -29,7 +29,7 @@ from antorcha.lang.native import (
     ref,
     u8,
 )
-from antorcha.runtime.call.native.layouts import (
+from antorcha.runtime.call.native.layout_sizes import (
     LayoutObject,
     Sizes,
     count_of,

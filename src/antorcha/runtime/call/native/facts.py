@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from antorcha.lang.native import Extern, i32, i64, local, native, ptr, raw
 from antorcha.runtime.call.native.keys import size_type, slice_type
-from antorcha.runtime.call.native.layouts import LayoutObject, has_dims
+from antorcha.runtime.call.native.layout_sizes import LayoutObject, has_dims
 from antorcha.runtime.call.native.mode import mode_word
 from antorcha.runtime.call.native.tensors import TensorObject, is_whole, offset_of
 from antorcha.runtime.cpython import (

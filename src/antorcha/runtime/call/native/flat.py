@@ -27,7 +27,7 @@ from antorcha.lang.native import (
 from antorcha.runtime import trace
 from antorcha.runtime.call.native.keys import FAMILY, GRAD, Key, add_word, begin_key, size_type
 from antorcha.runtime.call.native.keys import TENSOR as TENSOR_WORD
-from antorcha.runtime.call.native.layouts import LayoutObject, layout_type
+from antorcha.runtime.call.native.layout_sizes import LayoutObject, layout_type
 from antorcha.runtime.call.native.tensors import new_tensor
 from antorcha.runtime.call.plan import FRESH, Plan
 from antorcha.runtime.cpython import (

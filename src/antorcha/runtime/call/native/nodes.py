@@ -25,7 +25,8 @@ from antorcha.lang.native import (
     struct,
 )
 from antorcha.runtime.call.native.dealloc import NodeObject
-from antorcha.runtime.call.native.layouts import add_form, has_dims
+from antorcha.runtime.call.native.layout_sizes import has_dims
+from antorcha.runtime.call.native.layouts import add_form
 from antorcha.runtime.call.native.plans import PlanObject, plan_type
 from antorcha.runtime.call.native.promote_sizes import sized_of
 from antorcha.runtime.call.native.record import MOST_SAVED

@@ -9,7 +9,7 @@ from typing import Any
 from antorcha.core.symbols import Ratio, Symbol, Terms, symbols_in
 from antorcha.runtime.call import plan as plans
 from antorcha.runtime.call.native import record, sized
-from antorcha.runtime.call.native.layouts import MOST_DIMS
+from antorcha.runtime.call.native.layout_sizes import MOST_DIMS
 from antorcha.runtime.call.outline import Outline
 from antorcha.runtime.call.sizes import MOST_OUTLINES, Family
 from antorcha.runtime.launched import LaunchDraft, PendingLaunch, _unexplained

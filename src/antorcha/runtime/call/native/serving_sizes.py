@@ -13,7 +13,7 @@ from antorcha.lang.native import (
 from antorcha.runtime.call.native.keys import (
     Key,
 )
-from antorcha.runtime.call.native.layouts import Sizes, has_dims, read_sizes
+from antorcha.runtime.call.native.layout_sizes import Sizes, has_dims, read_sizes
 from antorcha.runtime.call.native.places import (
     MOST_ARGUMENTS,
     NOT_HERE,

@@ -26,15 +26,8 @@ from antorcha.runtime.call.native.keys import (
     mixed_with,
 )
 from antorcha.runtime.call.native.keys import TENSOR as TENSOR_WORD
-from antorcha.runtime.call.native.layouts import (
-    MOST_NUMBERS,
-    LayoutObject,
-    Sizes,
-    add_form,
-    has_dims,
-    layout_of,
-    number_at,
-)
+from antorcha.runtime.call.native.layout_sizes import LayoutObject, Sizes, has_dims, number_at
+from antorcha.runtime.call.native.layouts import MOST_NUMBERS, add_form, layout_of
 from antorcha.runtime.call.native.plans import History
 from antorcha.runtime.call.sizes import MOST_OUTLINES
 from antorcha.runtime.cpython import (

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from antorcha.lang.native import i64, local, native, ptr, raw
 from antorcha.runtime.call.native.keys import DOTS, INT, MODE, NOTHING, SLICE, TUPLE_END, Key
-from antorcha.runtime.call.native.layouts import Sizes, has_dims, layout_of, read_sizes
+from antorcha.runtime.call.native.layout_sizes import Sizes, has_dims, read_sizes
+from antorcha.runtime.call.native.layouts import layout_of
 from antorcha.runtime.call.native.tensors import TensorObject
 from antorcha.runtime.call.native.views import has_counts, new_view
 from antorcha.runtime.cpython import Py_DecRef, Py_IncRef, PyErr_Clear

@@ -12,6 +12,7 @@ from antorcha.devices.cpu.small_linalg.common import (
     EPSILON,
     NOTHING,
     STEPS,
+    scale_values,
     scaled_to_one,
     sort_values,
     take_rows,
@@ -19,13 +20,12 @@ from antorcha.devices.cpu.small_linalg.common import (
 )
 from antorcha.devices.cpu.small_linalg.reflectors import (
     form_q,
+    form_q_below,
     reflect,
-    reflect_all,
     reflect_column,
 )
 from antorcha.devices.cpu.small_linalg.tiles import (
     get,
-    identity,
     put,
     read,
     read_columns,
@@ -222,14 +222,12 @@ def singular_tile(T, W, FLAGS, tile):
     bidiagonalize(T, W, a, m, n, rows, d, e, taus, row_taus, w)
     if "values" not in FLAGS:
         form_q(T, W, a, m, n, taus, u, t.right)
-        identity(T, W, v, n, n)
-        reflect_all(T, W, rows + W, n - 1, n - 1, row_taus, v + (n + 1) * W, n, n - 1)
+        form_q_below(T, W, rows, n, row_taus, v)
     diagonalize_bidiagonal(T, W, d, e, u, v, m, n, VECTORS="values" not in FLAGS)
     make_positive(T, W, d, v, n, VECTORS="values" not in FLAGS)
     order = ptr[i32](taus)
     sort_values(T, W, d, order, n, True)
-    for k in range(n):
-        put(W, d, k, get(T, W, d, k) * scale)
+    scale_values(T, W, d, n, scale)
     if "values" in FLAGS:
         write(T, W, tile, 0, d, i64(1), n)
     else:

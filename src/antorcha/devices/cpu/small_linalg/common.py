@@ -27,9 +27,15 @@ def scaled_to_one(T, W, a, count):
         spoilt += x * vec[T, W](0)
     scale = power_below(T, W, greatest)
     inverse = vec[T, W](1) / scale
-    for k in range(count):
-        put(W, a, k, get(T, W, a, k) * inverse)
+    scale_values(T, W, a, count, inverse)
     return scale, spoilt != spoilt
+
+
+@inline
+def scale_values(T, W, values, count, scale):
+    """Multiplies so many numbers of each matrix."""
+    for k in range(count):
+        put(W, values, k, get(T, W, values, k) * scale)
 
 
 @inline

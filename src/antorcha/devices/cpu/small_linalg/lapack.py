@@ -9,11 +9,9 @@ from __future__ import annotations
 from functools import cache
 
 from antorcha.core.lazy import imported, lazy
-from antorcha.devices.cpu.small_linalg.common import scaled_to_one
+from antorcha.devices.cpu.small_linalg.common import scale_values, scaled_to_one
 from antorcha.devices.cpu.small_linalg.tiles import (
     LATEST,
-    get,
-    put,
     read_columns,
     write,
     write_columns,
@@ -178,8 +176,7 @@ def general_by_lapack(T, W, FLAGS, tile):
     )  # fmt: skip
     if ints[2] != 0:
         refuse(tile)
-    for k in range(2 * n):
-        put(W, values, k, get(T, W, values, k) * scale)
+    scale_values(T, W, values, 2 * n, scale)
     write_parts(T, W, tile, 0, values, others, i64(1), n)
     for k in range(n * n):  # the imaginary parts, in the place of A
         a[k] = T(0)

@@ -99,6 +99,14 @@ def form_q(T, W, a, m, count, taus, q, cols):
 
 
 @inline
+def form_q_below(T, W, a, n, taus, q):
+    """The product of n - 1 reflectors that leave the first of n elements alone: column k of a has
+    number k from row k + 1 on."""
+    identity(T, W, q, n, n)
+    reflect_all(T, W, a + W, n - 1, n - 1, taus, q + (n + 1) * W, n, n - 1)
+
+
+@inline
 def qr_tile(T, W, FLAGS, tile):
     """Operands: Q, R, then A. Q may be unwanted (no "q"); it has as many columns as R has rows."""
     t = tile.task

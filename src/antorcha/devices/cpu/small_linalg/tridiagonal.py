@@ -12,15 +12,15 @@ from antorcha.devices.cpu.small_linalg.common import (
     EPSILON,
     NOTHING,
     STEPS,
+    scale_values,
     scaled_to_one,
     sort_values,
     take_rows,
     turn,
 )
-from antorcha.devices.cpu.small_linalg.reflectors import reflect_all, reflect_column
+from antorcha.devices.cpu.small_linalg.reflectors import form_q_below, reflect_column
 from antorcha.devices.cpu.small_linalg.tiles import (
     get,
-    identity,
     put,
     read,
     read_columns,
@@ -195,13 +195,11 @@ def eigen_tile(T, W, FLAGS, tile):
     report(W, tile, select(spoilt, vec[i32, W](1), vec[i32, W](0)))
     tridiagonalize(T, W, a, n, d, e, taus, w)
     if "values" not in FLAGS:
-        identity(T, W, v, n, n)
-        reflect_all(T, W, a + W, n - 1, n - 1, taus, v + (n + 1) * W, n, n - 1)
+        form_q_below(T, W, a, n, taus, v)
     diagonalize(T, W, d, e, v, n, VECTORS="values" not in FLAGS)
     order = ptr[i32](taus)
     sort_values(T, W, d, order, n, False)
-    for k in range(n):
-        put(W, d, k, get(T, W, d, k) * scale)
+    scale_values(T, W, d, n, scale)
     write(T, W, tile, 0, d, i64(1), n)
     if "values" not in FLAGS:
         take_rows(T, W, a, v, order, n, n)

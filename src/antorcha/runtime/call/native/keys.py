@@ -169,9 +169,8 @@ def add_argument(key: ptr[Key], o: raw) -> bool:
         word = local(i64)
         ptr[f64](word)[0] = bits
         return add_word(key, FLOAT, word[0])
-    if kind == raw(str_type) or kind == dtype_type[0] or kind == device_type[0]:
-        return add_word(key, OBJECT, i64(o))
-    if kind == format_type[0]:
+    named = kind == raw(str_type) or kind == format_type[0]
+    if named or kind == dtype_type[0] or kind == device_type[0]:
         return add_word(key, OBJECT, i64(o))
     return add_plain(key, o) or add_tensor(key, o)
 
